@@ -1,0 +1,1 @@
+"""The assistant itself, for one person: loop, memory, tools, turns. Nobody imports this package."""

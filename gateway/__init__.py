@@ -1,0 +1,1 @@
+"""The authenticating front: accounts, sessions, every web page, and the relay to agents."""

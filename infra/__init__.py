@@ -1,0 +1,1 @@
+"""Plumbing (kit), the command line (cli), and the files that deploy the services."""

@@ -1,0 +1,1 @@
+"""Stands between agents and model providers: keys, quotas, reservations, the ledger, prices."""
