@@ -1,0 +1,168 @@
+"""Base of the services' typed clients: one call, one coded error, the same over sockets and HTTP."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from aiohttp.client_exceptions import UnixClientConnectorError
+from aiohttp.client_proto import ResponseHandler
+
+from infra.kit import address, log, sse, tracing, unix
+from infra.kit.errors import AlcoveError, from_response
+
+_NO_TOTAL = aiohttp.ClientTimeout(total=None, connect=5, sock_read=45)
+
+
+class UnixConnector(aiohttp.UnixConnector):
+    """aiohttp over `infra.kit.unix`: the socket is checked before it is spoken to."""
+
+    def __init__(self, path: str, *, owner_uid: int | None = None, **options: Any) -> None:
+        super().__init__(path, **options)
+        self._owner_uid = owner_uid
+
+    async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> ResponseHandler:
+        try:
+            sock = await unix.connect(
+                Path(self.path),
+                owner_uid=self._owner_uid,
+                timeout_s=timeout.connect or timeout.sock_connect or 5.0,
+            )
+        except OSError as error:
+            raise UnixClientConnectorError(self.path, req.connection_key, error) from error
+        _, protocol = await self._loop.create_unix_connection(self._factory, sock=sock)
+        return protocol
+
+
+def session(
+    url: str, *, owner_uid: int | None = None, limit: int = 100
+) -> tuple[aiohttp.ClientSession, str]:
+    """A session that speaks to `url`, and the base to put before paths. The caller closes it."""
+    where = address.parse(url)
+    connector: aiohttp.BaseConnector
+    if where.is_unix:
+        connector = UnixConnector(str(where.path), owner_uid=owner_uid, limit=limit)
+        base = "http://localhost"
+    else:
+        connector = aiohttp.TCPConnector(limit=limit)
+        base = url.rstrip("/")
+    return (
+        aiohttp.ClientSession(
+            connector=connector,
+            auto_decompress=True,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            json_serialize=lambda value: orjson.dumps(value).decode(),
+        ),
+        base,
+    )
+
+
+class ServiceClient:
+    """Calls one service. Raises what the service raised; `unavailable` where nobody answers, `timeout`
+    where the answer does not come."""
+
+    def __init__(self, url: str, secret: str, *, name: str, owner_uid: int | None = None) -> None:
+        self._url, self._secret, self._name, self._owner_uid = url, secret, name, owner_uid
+        self._session: aiohttp.ClientSession | None = None
+        self._base = ""
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        params: Mapping[str, str | int] | None = None,
+        timeout_s: float = 10.0,
+    ) -> Any:
+        """The JSON of the answer (None for 204)."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s, connect=5)
+        try:
+            async with self._open().request(
+                method,
+                self._base + path,
+                json=body,
+                params=params,
+                headers=self._headers(),
+                timeout=timeout,
+                allow_redirects=False,
+            ) as response:
+                raw = await response.read()
+                status = response.status
+        except TimeoutError as error:
+            raise AlcoveError("timeout", f"the {self._name} did not answer in time") from error
+        except aiohttp.ClientError as error:
+            raise self._unreachable() from error
+        parsed = _parse(raw)
+        if status >= 400:
+            raise from_response(status, parsed)
+        return parsed
+
+    async def events(
+        self, path: str, *, params: Mapping[str, str | int] | None = None
+    ) -> AsyncIterator[sse.Event]:
+        """The events of a stream until it ends; 45 s of silence (not even a heartbeat) is `timeout`."""
+        try:
+            async with self._open().get(
+                self._base + path,
+                params=params,
+                headers=self._headers() | {"accept": "text/event-stream"},
+                timeout=_NO_TOTAL,
+            ) as response:
+                if response.status >= 400:
+                    raise from_response(response.status, _parse(await response.read()))
+                parser = sse.Parser()
+                async for chunk in response.content.iter_any():
+                    for event in parser.feed(chunk):
+                        yield event
+        except TimeoutError as error:
+            raise AlcoveError("timeout", f"the {self._name} fell silent") from error
+        except aiohttp.ClientError as error:
+            raise self._unreachable() from error
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session, self._base = session(self._url, owner_uid=self._owner_uid)
+        return self._session
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"authorization": f"Bearer {self._secret}", **tracing.headers()}
+        request_id = log.context().get("request_id")
+        if request_id:
+            headers["x-request-id"] = request_id
+        return headers
+
+    def _unreachable(self) -> AlcoveError:
+        return AlcoveError(
+            "unavailable", f"the {self._name} cannot be reached", reason="unreachable"
+        )
+
+
+def _parse(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw) if raw else None
+    except (orjson.JSONDecodeError, json.JSONDecodeError):
+        return None
+
+
+async def until_answers(client: ServiceClient, *, timeout_s: float) -> None:
+    """Waits until the service says that it is ready; raises its last answer after `timeout_s`."""
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    while True:
+        try:
+            await client.call("GET", "/readyz", timeout_s=2)
+        except AlcoveError:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise
+            await asyncio.sleep(0.05)
+        else:
+            return

@@ -1,0 +1,168 @@
+"""One service's database: SQLite by default, PostgreSQL when the URL says so. Core, not ORM.
+
+A transaction is opened where it can be seen, handed down, and never held across a stream or a call
+to another service:
+
+    async with db.transaction() as tx:
+        await tx.execute(...)
+
+SQLite: WAL, and BEGIN IMMEDIATE for everything that writes, since a deferred transaction that
+turns into a writer fails at once with SQLITE_BUSY (https://www.sqlite.org/lang_transaction.html).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import Executable, event, text
+from sqlalchemy.engine import CursorResult, RowMapping
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.sql.elements import TextClause
+
+from infra.kit.clock import Clock, SystemClock
+
+Parameters = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+_PG_NOW = text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)")
+
+
+class Reading:
+    """What may be asked inside a read: rows, one row, one value."""
+
+    def __init__(self, connection: AsyncConnection, clock: Clock, own_clock: bool) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._own_clock = own_clock
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether this is PostgreSQL (else SQLite)."""
+        return self._connection.dialect.name == "postgresql"
+
+    async def rows(
+        self, statement: Executable, parameters: Parameters = None
+    ) -> Sequence[RowMapping]:
+        """All rows as mappings."""
+        result = await self._connection.execute(statement, parameters)
+        return result.mappings().all()
+
+    async def row(self, statement: Executable, parameters: Parameters = None) -> RowMapping | None:
+        """The first row as a mapping, or None."""
+        result = await self._connection.execute(statement, parameters)
+        return result.mappings().first()
+
+    async def value(self, statement: Executable, parameters: Parameters = None) -> Any:
+        """The first column of the first row, or None."""
+        result = await self._connection.execute(statement, parameters)
+        return result.scalar()
+
+    async def now_at(self) -> int:
+        """The database's clock in milliseconds: leases are compared with it and with nothing else."""
+        if self.is_postgres and not self._own_clock:
+            return int(await self.value(_PG_NOW))
+        return self._clock.now_at()
+
+
+class Transaction(Reading):
+    """A transaction that may write."""
+
+    async def execute(self, statement: Executable, parameters: Parameters = None) -> int:
+        """Runs a statement; answers how many rows it matched (-1 where the driver does not know)."""
+        result: CursorResult[Any] = await self._connection.execute(statement, parameters)
+        return result.rowcount
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """What is written inside is undone alone if it raises."""
+        async with self._connection.begin_nested():
+            yield
+
+
+class Database:
+    """The pool of one service. `durable` asks SQLite for synchronous=FULL (the ledger does)."""
+
+    def __init__(
+        self, url: str, *, durable: bool = False, clock: Clock | None = None, pool_size: int = 8
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._own_clock = clock is not None
+        self.url = driver_url(url)
+        self.is_sqlite = self.url.startswith("sqlite")
+        self._engine = _engine(self.url, durable, pool_size)
+        # SQLite has one writer; queueing here is fair and does not poll, its busy handler does.
+        self._writer = asyncio.Lock() if self.is_sqlite else None
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine, for migrations and tests."""
+        return self._engine
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """A transaction that commits when the block ends and rolls back when it raises."""
+        if self._writer is None:
+            async with self._engine.begin() as connection:
+                yield Transaction(connection, self._clock, self._own_clock)
+            return
+        async with self._writer, self._engine.begin() as connection:
+            yield Transaction(connection, self._clock, self._own_clock)
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[Reading]:
+        """A consistent read."""
+        async with self._engine.connect() as raw:
+            connection = await raw.execution_options(alcove_read=True)
+            async with connection.begin():
+                yield Reading(connection, self._clock, self._own_clock)
+
+    async def ping(self) -> None:
+        """Raises what the driver raises when the database does not answer."""
+        async with self.read() as reading:
+            await reading.value(text("SELECT 1"))
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self._engine.dispose()
+
+
+def driver_url(url: str) -> str:
+    """The URL with the async driver named: `sqlite:///file`, `postgresql://…` are accepted short forms."""
+    for short, full in (
+        ("sqlite://", "sqlite+aiosqlite://"),
+        ("postgresql://", "postgresql+asyncpg://"),
+        ("postgres://", "postgresql+asyncpg://"),
+    ):
+        if url.startswith(short):
+            return full + url.removeprefix(short)
+    return url
+
+
+def _engine(url: str, durable: bool, pool_size: int) -> AsyncEngine:
+    if not url.startswith("sqlite"):
+        return create_async_engine(url, pool_pre_ping=True, pool_size=pool_size, max_overflow=4)
+    engine = create_async_engine(url, pool_size=pool_size)
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def _connected(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin where "begin" below says so
+        cursor = connection.cursor()
+        for pragma in (
+            "journal_mode=WAL",
+            f"synchronous={'FULL' if durable else 'NORMAL'}",
+            "busy_timeout=10000",
+            "foreign_keys=ON",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def _began(connection: Any) -> None:
+        reads = connection.get_execution_options().get("alcove_read", False)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def sql(statement: str) -> TextClause:
+    """A textual statement with `:named` parameters. Never built from anything a person typed."""
+    return text(statement)

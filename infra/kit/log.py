@@ -1,0 +1,77 @@
+"""LIGHT. Structured logs: one JSON object a line, with the ids that follow a message through the house.
+
+Logs name ids, sizes and times; never text of messages, never secrets.
+"""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+_context: ContextVar[dict[str, str]] = ContextVar("log_context", default={})  # noqa: B039 (never mutated)
+_STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+@contextmanager
+def bound(**fields: str) -> Iterator[None]:
+    """Adds fields (request_id, tenant, turn …) to every line logged inside, here and in awaited calls."""
+    token = _context.set({**_context.get(), **fields})
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def bind(**fields: str) -> None:
+    """Adds fields to every later line of this task."""
+    _context.set({**_context.get(), **fields})
+
+
+def context() -> dict[str, str]:
+    """The fields bound now."""
+    return _context.get()
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON; control characters are escaped, so a line is always one line."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__()
+        self._service = service
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See logging.Formatter."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line: dict[str, Any] = {
+            "at": f"{at}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "service": self._service,
+            "event": record.getMessage(),
+            **getattr(record, "bound", {}),
+        }
+        line.update({k: v for k, v in vars(record).items() if k not in _STANDARD and k != "bound"})
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+class _Bound(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.bound = dict(_context.get())
+        return True
+
+
+def configure(service: str, level: str = "info") -> None:
+    """Sends every log line of this process to standard output as JSON."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(JsonFormatter(service))
+    handler.addFilter(_Bound())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for noisy in ("uvicorn.access", "httpx", "docker", "urllib3"):
+        logging.getLogger(noisy).setLevel("WARNING")

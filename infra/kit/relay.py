@@ -1,0 +1,201 @@
+"""The relay seam: `Upstream.open(request) → response`, bytes in, the same bytes out.
+
+One interface for the gateway (browser → agent) and the meter (agent → provider). Nothing here knows
+of tenants or money. Whoever opens a response closes it, whatever happens above.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from infra.kit import address
+from infra.kit.client import UnixConnector
+from infra.kit.errors import AlcoveError
+
+Headers = Sequence[tuple[str, str]]
+
+# RFC 9110, 7.6.1: these concern one connection and are never forwarded.
+HOP_BY_HOP = frozenset(
+    (
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RelayRequest:
+    """What is sent. `target` is the raw path with its query, forwarded byte for byte."""
+
+    method: str
+    target: str
+    headers: Headers
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds: to connect, to the first byte of the answer, and of silence between bytes."""
+
+    connect_s: float = 5.0
+    first_byte_s: float = 300.0
+    idle_s: float = 120.0
+
+
+class RelayResponse(Protocol):
+    """An answer whose body is still on its way."""
+
+    status: int
+    headers: Headers
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises `timeout` after `idle_s` of silence, `bad_gateway` when cut."""
+        ...
+
+    async def close(self) -> None:
+        """Lets the connection go: back to its pool when the body was read to its end, else closed."""
+        ...
+
+
+class Upstream(Protocol):
+    """Somewhere that answers requests."""
+
+    async def open(self, request: RelayRequest) -> RelayResponse:
+        """Sends `request`; returns at the answer's headers.
+
+        Raises `unavailable` (reason `unreachable`: nothing was sent), `timeout`, `bad_gateway`.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        ...
+
+
+def end_to_end(headers: Headers) -> list[tuple[str, str]]:
+    """The headers that may be forwarded: without hop-by-hop ones and those that Connection names."""
+    named = {
+        name.strip().lower()
+        for key, value in headers
+        if key.lower() == "connection"
+        for name in value.split(",")
+    }
+    return [(k, v) for k, v in headers if k.lower() not in HOP_BY_HOP and k.lower() not in named]
+
+
+@dataclass
+class _Response:
+    status: int
+    headers: Headers
+    _raw: aiohttp.ClientResponse
+    _idle_s: float
+    _ended: bool = field(default=False)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                async with asyncio.timeout(self._idle_s):
+                    chunk = await self._raw.content.readany()
+                if not chunk:
+                    self._ended = True
+                    return
+                yield chunk
+        except TimeoutError as error:
+            raise AlcoveError(
+                "timeout", f"no byte arrived for {self._idle_s:g} s", reason="idle"
+            ) from error
+        except aiohttp.ClientError as error:
+            raise AlcoveError("bad_gateway", "the answer broke off", reason="cut") from error
+
+    async def close(self) -> None:
+        if self._ended:
+            self._raw.release()
+        else:
+            self._raw.close()
+
+
+class HttpUpstream:
+    """An upstream over HTTP/1.1, to a unix socket or a host; connections are pooled here and only here."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        owner_uid: int | None = None,
+        timeouts: Timeouts | None = None,
+        limit: int = 512,
+        base_path: str = "",
+    ) -> None:
+        where = address.parse(url)
+        self._timeouts = timeouts or Timeouts()
+        connector: aiohttp.BaseConnector
+        if where.is_unix:
+            connector = UnixConnector(str(where.path), owner_uid=owner_uid, limit=limit)
+            self._origin = "http://localhost"
+        else:
+            connector = aiohttp.TCPConnector(limit=limit, ttl_dns_cache=30)
+            self._origin = f"{where.scheme}://{where.host}:{where.port}"
+        self._base_path = base_path.rstrip("/")
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_field_size=65_536,
+            max_line_size=65_536,
+            read_bufsize=256 * 1024,
+            skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s),
+        )
+
+    async def open(self, request: RelayRequest) -> RelayResponse:
+        """See `Upstream.open`."""
+        url = URL(f"{self._origin}{self._base_path}{request.target}", encoded=True)
+        try:
+            async with asyncio.timeout(self._timeouts.first_byte_s):
+                raw = await self._session.request(
+                    request.method,
+                    url,
+                    headers=CIMultiDict(request.headers),
+                    data=request.body or None,
+                    allow_redirects=False,
+                )
+        except TimeoutError as error:
+            raise AlcoveError("timeout", "no answer came", reason="first_byte") from error
+        except aiohttp.ClientConnectorError as error:
+            raise AlcoveError(
+                "unavailable", "nobody answers there", reason="unreachable"
+            ) from error
+        except (aiohttp.ClientError, ValueError) as error:
+            raise AlcoveError(
+                "bad_gateway", "the connection broke before an answer", reason="broken"
+            ) from error
+        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in raw.raw_headers]
+        return _Response(raw.status, headers, raw, self._timeouts.idle_s)
+
+    async def close(self) -> None:
+        """See `Upstream.close`."""
+        await self._session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,68 @@
+"""OpenTelemetry traces, sent only where OTEL_EXPORTER_OTLP_ENDPOINT is set; ids travel either way.
+
+https://www.w3.org/TR/trace-context/
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+_propagator = TraceContextTextMapPropagator()
+
+
+class Tracing:
+    """The tracer of one service."""
+
+    def __init__(self, service: str, endpoint: str | None = None) -> None:
+        self._provider = TracerProvider(resource=Resource.create({"service.name": service}))
+        self.enabled = bool(endpoint)
+        if endpoint:
+            exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
+            self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer(f"alcove.{service}")
+
+    @classmethod
+    def from_environment(cls, service: str) -> "Tracing":
+        """The tracer that the standard variable asks for."""
+        return cls(service, os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or None)
+
+    @contextmanager
+    def span(
+        self,
+        name: str,
+        *,
+        parent: Mapping[str, str] | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+        **attributes: str | int | float | bool,
+    ) -> Iterator[Span]:
+        """A span around the block; `parent` is a carrier with `traceparent`, else the current span."""
+        context: Context | None = _propagator.extract(parent) if parent else None
+        with self._tracer.start_as_current_span(
+            name, context=context, kind=kind, attributes=attributes
+        ) as span:
+            try:
+                yield span
+            except Exception as error:
+                span.set_status(StatusCode.ERROR, type(error).__name__)
+                raise
+
+    def close(self) -> None:
+        """Sends what is waiting and stops."""
+        self._provider.shutdown()
+
+
+def headers() -> dict[str, str]:
+    """`traceparent` (and `tracestate`) of the current span, for a call to another service."""
+    carrier: dict[str, str] = {}
+    if trace.get_current_span().get_span_context().is_valid:
+        _propagator.inject(carrier)
+    return carrier

@@ -1,0 +1,100 @@
+"""The service base over a real socket: coded errors cross the wire, streams arrive as they are sent."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from fastapi import Depends, FastAPI
+from fastapi.responses import StreamingResponse
+
+from infra.kit import service, sse
+from infra.kit.client import ServiceClient
+from infra.kit.errors import AlcoveError
+from infra.kit.metrics import Metrics
+from infra.kit.relay import HttpUpstream, RelayRequest
+from infra.kit.tracing import Tracing
+
+
+def an_app() -> FastAPI:
+    app = FastAPI(openapi_url=None)
+    service.install(app, metrics=Metrics("test"), tracing=Tracing("test"))
+    secret = Depends(service.require_secret("s3cret"))
+
+    @app.get("/refuses", dependencies=[secret])
+    async def refuses() -> None:
+        raise AlcoveError("conflict", "somebody was first", reason="taken", by="x")
+
+    @app.get("/breaks", dependencies=[secret])
+    async def breaks() -> None:
+        raise RuntimeError("a detail that must stay inside")
+
+    @app.get("/ticks", dependencies=[secret])
+    async def ticks() -> StreamingResponse:
+        async def body() -> AsyncIterator[bytes]:
+            for n in range(3):
+                yield sse.frame(str(n), event_id=str(n))
+                await asyncio.sleep(0)
+
+        return StreamingResponse(body(), media_type="text/event-stream")
+
+    return app
+
+
+@pytest.fixture(params=["unix", "tcp"])
+async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ServiceClient]:
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    url = f"unix://{deep}/s.sock" if request.param == "unix" else "http://127.0.0.1:0"
+    async with service.serving(an_app(), url) as bound:
+        client = ServiceClient(bound, "s3cret", name="test service")
+        yield client
+        await client.close()
+
+
+async def test_error_keeps_code_and_details_when_it_crosses_the_wire(client: ServiceClient) -> None:
+    with pytest.raises(AlcoveError) as caught:
+        await client.call("GET", "/refuses")
+    assert (caught.value.code, caught.value.reason) == ("conflict", "taken")
+    assert caught.value.details["by"] == "x"
+
+
+async def test_exception_tells_nothing_of_itself_when_a_handler_breaks(client: ServiceClient) -> None:
+    with pytest.raises(AlcoveError) as caught:
+        await client.call("GET", "/breaks")
+    assert caught.value.code == "internal"
+    assert "detail" not in caught.value.message
+
+
+async def test_call_is_refused_when_the_secret_is_wrong(client: ServiceClient) -> None:
+    stranger = ServiceClient(client._url, "other", name="test service")
+    with pytest.raises(AlcoveError) as caught:
+        await stranger.call("GET", "/refuses")
+    await stranger.close()
+    assert caught.value.code == "unauthorized"
+
+
+async def test_events_arrive_in_order_when_streamed(client: ServiceClient) -> None:
+    seen = [(event.id, event.data) async for event in client.events("/ticks")]
+    assert seen == [("0", "0"), ("1", "1"), ("2", "2")]
+
+
+async def test_call_is_unavailable_when_nobody_listens(tmp_path: Path) -> None:
+    client = ServiceClient(f"unix://{tmp_path}/none.sock", "s", name="ghost")
+    with pytest.raises(AlcoveError) as caught:
+        await client.call("GET", "/livez", timeout_s=2)
+    await client.close()
+    assert (caught.value.code, caught.value.reason) == ("unavailable", "unreachable")
+
+
+async def test_relay_gives_the_same_bytes_and_reuses_its_connection(client: ServiceClient) -> None:
+    headers = [("host", "x"), ("authorization", "Bearer s3cret")]
+    async with HttpUpstream(client._url) as upstream:
+        for _ in range(3):
+            response = await upstream.open(RelayRequest("GET", "/ticks", headers))
+            body = b"".join([chunk async for chunk in response.chunks()])
+            await response.close()
+            assert body == b"id: 0\ndata: 0\n\nid: 1\ndata: 1\n\nid: 2\ndata: 2\n\n"
+        connector = upstream._session.connector
+        assert connector is not None
+        assert sum(len(pool) for pool in connector._conns.values()) == 1
