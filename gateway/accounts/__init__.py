@@ -1,0 +1,1 @@
+"""Who signs in, and how: passwords, sessions, throttling, one-time admin links."""

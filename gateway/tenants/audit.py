@@ -1,0 +1,59 @@
+"""The audit: who did what to whom, why, before and after. Append-only; secrets and message text never."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.engine import RowMapping
+
+from gateway.models import audit
+from infra.kit import ids, log
+from infra.kit.db import Reading, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts: an account, or the house itself."""
+
+    account_id: str | None
+    name: str
+    ip: str | None = None
+
+
+async def write(
+    tx: Transaction,
+    actor: Actor,
+    action: str,
+    *,
+    tenant: str | None = None,
+    reason: str | None = None,
+    before: str | None = None,
+    after: str | None = None,
+) -> None:
+    """Adds a row in the transaction of the act itself, so that neither exists without the other."""
+    now_at = await tx.now_at()
+    await tx.execute(
+        audit.insert().values(
+            id=ids.ulid(now_at),
+            at=now_at,
+            actor_account=actor.account_id,
+            actor=actor.name,
+            tenant=tenant,
+            action=action,
+            reason=reason,
+            before=before,
+            after=after,
+            ip=actor.ip,
+            request_id=log.context().get("request_id"),
+        )
+    )
+
+
+async def of_tenant(reading: Reading, tenant: str, limit: int = 50) -> Sequence[RowMapping]:
+    """The newest rows about a tenant. For admins."""
+    return await reading.rows(
+        select(*audit.c["at", "actor", "action", "reason", "before", "after"])
+        .where(audit.c.tenant == tenant)
+        .order_by(audit.c.at.desc(), audit.c.id.desc())
+        .limit(limit)
+    )
