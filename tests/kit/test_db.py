@@ -1,0 +1,171 @@
+"""The database layer on SQLite and on PostgreSQL: nothing written is lost, nothing half-written stays."""
+
+import asyncio
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from infra.kit.clock import FakeClock
+from infra.kit.db import Database, driver_url, sql
+
+PROCESSES, INCREMENTS = 4, 200
+
+
+async def make_counter(db: Database) -> None:
+    async with db.transaction() as tx:
+        await tx.execute(sql("CREATE TABLE counter (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)"))
+        await tx.execute(sql("INSERT INTO counter VALUES (1, 0)"))
+
+
+async def counted(db: Database) -> int:
+    async with db.read() as reading:
+        return int(await reading.value(sql("SELECT n FROM counter WHERE id = 1")))
+
+
+def increment_in_process(url: str) -> None:
+    """Reads, then writes what it read plus one: a deferred or unlocked transaction loses increments."""
+
+    async def run() -> None:
+        db = Database(url)
+        lock = "" if db.is_sqlite else " FOR UPDATE"
+        for _ in range(INCREMENTS):
+            async with db.transaction() as tx:
+                n = await tx.value(sql(f"SELECT n FROM counter WHERE id = 1{lock}"))
+                await tx.execute(sql("UPDATE counter SET n = :n WHERE id = 1"), {"n": n + 1})
+        await db.close()
+
+    asyncio.run(run())
+
+
+async def in_processes(
+    work: object, *arguments: object, count: int = PROCESSES
+) -> list[int | None]:
+    """Runs `work` in new processes at once; answers their exit codes."""
+    context = multiprocessing.get_context("spawn")
+    started = [context.Process(target=work, args=arguments) for _ in range(count)]
+    for process in started:
+        process.start()
+    for process in started:
+        await asyncio.to_thread(process.join, 60)
+    return [process.exitcode for process in started]
+
+
+@pytest.mark.slow
+async def test_no_increment_is_lost_when_four_processes_write(db: Database) -> None:
+    await make_counter(db)
+    url = db.engine.url.render_as_string(hide_password=False)
+    assert await in_processes(increment_in_process, url) == [0] * PROCESSES
+    assert await counted(db) == PROCESSES * INCREMENTS
+
+
+async def test_no_increment_is_lost_when_tasks_of_one_pool_write(db: Database) -> None:
+    await make_counter(db)
+
+    async def increment() -> None:
+        async with db.transaction() as tx:
+            await tx.execute(sql("UPDATE counter SET n = n + 1 WHERE id = 1"))
+
+    await asyncio.gather(*(increment() for _ in range(50)))
+    assert await counted(db) == 50
+
+
+async def test_transaction_is_undone_when_its_block_raises(db: Database) -> None:
+    await make_counter(db)
+    with pytest.raises(RuntimeError):
+        async with db.transaction() as tx:
+            await tx.execute(sql("UPDATE counter SET n = 7 WHERE id = 1"))
+            raise RuntimeError
+    assert await counted(db) == 0
+
+
+async def test_savepoint_is_undone_alone_when_it_raises(db: Database) -> None:
+    await make_counter(db)
+    async with db.transaction() as tx:
+        await tx.execute(sql("UPDATE counter SET n = 1 WHERE id = 1"))
+        with pytest.raises(RuntimeError):
+            async with tx.savepoint():
+                await tx.execute(sql("UPDATE counter SET n = 99 WHERE id = 1"))
+                raise RuntimeError
+        async with tx.savepoint():
+            await tx.execute(sql("UPDATE counter SET n = n + 1 WHERE id = 1"))
+    assert await counted(db) == 2
+
+
+async def test_transaction_is_undone_when_its_task_is_cancelled(db: Database) -> None:
+    await make_counter(db)
+    inside = asyncio.Event()
+
+    async def write_and_hang() -> None:
+        async with db.transaction() as tx:
+            await tx.execute(sql("UPDATE counter SET n = 7 WHERE id = 1"))
+            inside.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(write_and_hang())
+    await inside.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await make_sure_writable(db)
+    assert await counted(db) == 0
+
+
+async def make_sure_writable(db: Database) -> None:
+    async with asyncio.timeout(5), db.transaction() as tx:
+        await tx.execute(sql("UPDATE counter SET n = n WHERE id = 1"))
+
+
+async def test_read_is_consistent_when_a_writer_commits_meanwhile(tmp_path: Path) -> None:
+    db = Database(f"sqlite:///{tmp_path}/one.db")
+    await make_counter(db)
+    async with db.read() as reading:
+        before = await reading.value(sql("SELECT n FROM counter"))
+        async with db.transaction() as tx:
+            await tx.execute(sql("UPDATE counter SET n = 5"))
+        assert await reading.value(sql("SELECT n FROM counter")) == before == 0
+    assert await counted(db) == 5
+    await db.close()
+
+
+async def test_execute_answers_how_many_rows_matched_when_it_updates(db: Database) -> None:
+    await make_counter(db)
+    async with db.transaction() as tx:
+        hit = sql("UPDATE counter SET n = 1 WHERE n < :limit")
+        assert await tx.execute(hit, {"limit": 1}) == 1
+        assert await tx.execute(hit, {"limit": 1}) == 0
+
+
+async def test_now_at_is_the_given_clock_when_one_was_given(database_url: str) -> None:
+    clock = FakeClock()
+    db = Database(database_url, clock=clock)
+    async with db.read() as reading:
+        assert await reading.now_at() == clock.now_at()
+        clock.advance(1.5)
+        assert await reading.now_at() == clock.now_at()
+    await db.close()
+
+
+@pytest.mark.parametrize(("durable", "synchronous"), [(True, 2), (False, 1)])
+async def test_sqlite_is_as_durable_as_asked_when_opened(
+    tmp_path: Path, durable: bool, synchronous: int
+) -> None:
+    db = Database(f"sqlite:///{tmp_path}/one.db", durable=durable)
+    async with db.read() as reading:
+        assert await reading.value(sql("PRAGMA synchronous")) == synchronous
+        assert await reading.value(sql("PRAGMA journal_mode")) == "wal"
+        assert await reading.value(sql("PRAGMA foreign_keys")) == 1
+    await db.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "full"),
+    [
+        ("sqlite:////d/a.db", "sqlite+aiosqlite:////d/a.db"),
+        ("postgres://u:p@h/d", "postgresql+asyncpg://u:p@h/d"),
+        ("postgresql://u:p@h/d", "postgresql+asyncpg://u:p@h/d"),
+        ("postgresql+asyncpg://u:p@h/d", "postgresql+asyncpg://u:p@h/d"),
+    ],
+)
+def test_driver_is_named_when_the_url_is_short(given: str, full: str) -> None:
+    assert driver_url(given) == full
