@@ -14,13 +14,17 @@ from infra.setup import say, venv
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "gateway" / "static"
 DIST = STATIC / "dist"
+TEMPLATES = ROOT / "gateway" / "templates"
 _OLDEST_NODE = 20
 
 
 def build() -> None:
     """Make gateway/static/dist what the sources say. Raises StepFailed."""
     packages = _fingerprint([ROOT / "package.json", ROOT / "package-lock.json"])
-    sources = _fingerprint([path for path in STATIC.rglob("*") if DIST not in path.parents])
+    sources = _fingerprint(
+        [path for path in STATIC.rglob("*") if DIST not in path.parents]
+        + list(TEMPLATES.rglob("*.html"))  # they name the icons that are bundled
+    )
     stamp = DIST / ".stamp"
     if stamp.exists() and stamp.read_text() == packages + sources:
         return

@@ -24,8 +24,6 @@ _COVERED_BY = {"run": ("run", "dev"), "dev": ("dev",)}
 
 def prepare(kind: str) -> None:
     """Make sure that the venv holds the lock `kind` ("run" or "dev"), and the models where they can be had."""
-    if sys.version_info < (3, 11):
-        raise say.StepFailed(f"Python ≥ 3.11 is needed, this is {platform.python_version()}")
     if not PYTHON.exists():
         with say.step("Make the virtual environment .venv"):
             _create()

@@ -1,0 +1,228 @@
+"""`alcove run`: everything on this machine's loopback, until Ctrl-C."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from typing import Any
+
+from infra.cli import leftovers, services
+from infra.cli.children import Child, Spec, once
+from infra.cli.home import Home, Trouble, free_port, location, open_home
+from infra.kit.client import ServiceClient
+from infra.setup import say
+
+_SWEEP_S = 2.0
+
+
+def run() -> int:
+    """Start everything and serve until SIGINT or SIGTERM; the exit code. Raises Trouble."""
+    home = open_home(location())
+    try:
+        return asyncio.run(_Run(home).whole())
+    finally:
+        home.close()
+
+
+class _Run:
+    """One run: what has been started, newest last."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._started: list[Child] = []
+
+    async def whole(self) -> int:
+        """Start, serve, stop. A second signal while stopping kills at once."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, stop.set)
+        starting = asyncio.create_task(self._start())
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await stopping
+            return 0
+        finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            stop.clear()
+            await self._end(stop)
+
+    async def _start(self) -> None:
+        began = time.monotonic()
+        home = self._home
+        say.line(f"Alcove starts. Its data lies in {home.data}")
+        leftovers.end(home.state.get("children", {}))
+        _prepare_sockets(home)
+        port = _remembered_port(home)
+        await self._agent_image()
+        await self._migrate()
+        await self._up(*services.models(home))
+        await self._up(services.meter(home))
+        await self._up(services.spawner(home))
+        host = await self._host()
+        await self._up(services.gateway(home, port, agent_uid=_agent_uid(host)))
+        for child in self._started:
+            child.keep()
+        _tell_host(host)
+        say.line(f"\nReady after {time.monotonic() - began:.0f} s. Logs: {home.data / 'logs'}")
+        say.line(f"Open {services.public_url(port)}")
+        await _tell_admin_link(home)
+        say.line("Ctrl-C ends everything.")
+
+    async def _up(self, *specs: Spec) -> None:
+        """Start `specs` side by side and wait until all are ready."""
+        children = [Child(spec, self._home.data / "logs", say.line) for spec in specs]
+        self._started += children
+        await asyncio.gather(*(self._shown(child) for child in children))
+        pids = {child.spec.name: child.pid for child in self._started}
+        known = {name: leftovers.identity(pid) for name, pid in pids.items() if pid}
+        self._home.state["children"] = known
+        self._home.save()
+
+    async def _shown(self, child: Child) -> None:
+        try:
+            with say.step(child.spec.title):
+                await child.start()
+        except Trouble as trouble:
+            if child.spec.needed:
+                raise
+            say.line(f"{trouble}\n  ! {child.spec.title} is left out.")
+            self._started.remove(child)
+            await child.stop()
+
+    async def _migrate(self) -> None:
+        with say.step("Bring the databases to their newest shape"):
+            results = await asyncio.gather(
+                *(
+                    once(
+                        [sys.executable, "-m", service, "migrate"],
+                        services.environment(self._home, service),
+                        capture=True,
+                    )
+                    for service in services.SERVICES
+                )
+            )
+        for service, (code, output) in zip(services.SERVICES, results, strict=True):
+            if code:
+                raise Trouble(f"{output}\n`python -m {service} migrate` ended with {code}")
+
+    async def _agent_image(self) -> None:
+        """Build the agent's image where an engine answers; without one the spawner says what that means."""
+        if os.environ.get("ALCOVE_SPAWNER_RUNTIME") == "process":
+            return
+        command = [sys.executable, "-m", "infra.setup.images", "agent"]
+        code, _ = await once(command, dict(os.environ))
+        if code:
+            say.line("  ! No image of the agent; agents will run as child processes.")
+
+    async def _host(self) -> dict[str, Any]:
+        secret = self._home.secret_file("service_secret").read_text().strip()
+        client = ServiceClient(services.spawner(self._home).url, secret, name="spawner")
+        try:
+            host = await client.call("GET", "/host")
+        finally:
+            await client.close()
+        assert isinstance(host, dict)
+        return host
+
+    async def _end(self, now: asyncio.Event) -> None:
+        """Stop in the order gateway, spawner, meter, models; leave no process, socket or container."""
+        if not self._started:
+            return
+        say.line("\nStopping …")
+        began = time.monotonic()
+        children = list(reversed(self._started))
+        orderly = asyncio.create_task(_stop_in_order(children))
+        hurry = asyncio.create_task(now.wait())
+        await asyncio.wait({orderly, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (orderly, hurry):
+            task.cancel()
+        await asyncio.gather(orderly, hurry, return_exceptions=True)
+        for child in children:
+            child.kill()
+        await self._sweep()
+        shutil.rmtree(self._home.sockets, ignore_errors=True)
+        say.line(f"Stopped after {time.monotonic() - began:.1f} s.")
+
+    async def _sweep(self) -> None:
+        """Let the spawner remove what a killed service may have left."""
+        sweep = once(
+            [sys.executable, "-m", "spawner", "sweep"],
+            services.environment(self._home, "spawner"),
+            capture=True,
+        )
+        try:
+            code, output = await asyncio.wait_for(sweep, _SWEEP_S)
+        except TimeoutError:
+            code, output = 1, f"no end after {_SWEEP_S:g} s"
+        if code:
+            say.line(f"  ! Not everything could be swept up: {output.strip()}")
+
+
+async def _stop_in_order(children: list[Child]) -> None:
+    for child in children:
+        await child.stop()
+
+
+def _prepare_sockets(home: Home) -> None:
+    """Give the sockets root to the group that agents have; the tenants' part of it is the spawner's."""
+    if os.getuid() == 0:
+        os.chown(home.sockets, -1, services.AGENT_ID)
+    home.sockets.chmod(0o2770)
+    shutil.rmtree(home.control, ignore_errors=True)
+    home.control.mkdir(mode=0o700)
+
+
+def _remembered_port(home: Home) -> int:
+    before = home.state.get("port")
+    port = free_port(before)
+    if before is not None and port != before:
+        say.line(f"  ! Port {before} is taken by another program; this run uses {port}")
+    elif before is None:
+        home.state["port"] = port
+        home.save()
+    return port
+
+
+def _agent_uid(host: dict[str, Any]) -> int:
+    """The owner of agents' sockets: child processes have our own uid, containers theirs."""
+    return services.container_ids()[0] if host["runtime"] == "docker" else os.getuid()
+
+
+def _tell_host(host: dict[str, Any]) -> None:
+    kind = "containers" if host["runtime"] == "docker" else "child processes"
+    say.line(f"\nAgents run as {kind}:")
+    for probe in host["probes"]:
+        remedy = f" → {probe['remedy']}" if not probe["ok"] and probe.get("remedy") else ""
+        say.line(f"  {'✓' if probe['ok'] else '✗'} {probe['name']}: {probe['detail']}{remedy}")
+    if not host["wall"]:
+        say.line(
+            "  ! Processes give NO WALL between agents and this machine:"
+            " tools that could reach it are off. For yourself only, not for strangers."
+        )
+
+
+async def _tell_admin_link(home: Home) -> None:
+    link = await admin_link(home)
+    if link.get("url"):
+        say.line(f"Become the admin (once, within 15 minutes): {link['url']}")
+
+
+async def admin_link(home: Home, *, always: bool = False) -> dict[str, Any]:
+    """What the gateway says of its first admin: `{"admin": true}`, or a fresh one-time link. Raises Trouble."""
+    command = [sys.executable, "-m", "gateway", "admin-link", *(["--always"] if always else [])]
+    code, output = await once(command, services.environment(home, "gateway"), capture=True)
+    with contextlib.suppress(ValueError):
+        for line in reversed(output.splitlines()):
+            found = json.loads(line)
+            if code == 0 and isinstance(found, dict) and "admin" in found:
+                return found
+    raise Trouble(f"no admin link could be made (exit code {code}):\n{output.strip()}")
