@@ -27,7 +27,7 @@ _CODES = {status: code for code, status in STATUS.items()}
 class AlcoveError(Exception):
     """A refusal or failure that the other side is meant to understand."""
 
-    def __init__(self, code: str, message: str, **details: Any) -> None:
+    def __init__(self, code: str, message: str, /, **details: Any) -> None:
         if code not in STATUS:
             raise ValueError(f"unknown error code {code!r}")
         super().__init__(message)
@@ -62,7 +62,7 @@ def from_response(status: int, body: object) -> AlcoveError:
         error = body["error"]
         code, message = error.get("code"), error.get("message")
         details = error.get("details")
-        if code in STATUS and isinstance(message, str):
+        if isinstance(code, str) and code in STATUS and isinstance(message, str):
             named = {str(k): v for k, v in details.items()} if isinstance(details, dict) else {}
             return AlcoveError(code, message, **named)
     fallback = _CODES.get(status, "invalid" if 400 <= status < 500 else "bad_gateway")

@@ -47,10 +47,10 @@ class Sealer:
             raise AlcoveError(
                 "internal", f"sealed with a key that is not here ({key_id or 'none'})"
             )
-        raw = base64.urlsafe_b64decode(body)
         try:
+            raw = base64.urlsafe_b64decode(body)
             return cipher.decrypt(raw[:12], raw[12:], context.encode()).decode()
-        except InvalidTag:
+        except (InvalidTag, ValueError):
             raise AlcoveError("internal", "a sealed value was changed or moved") from None
 
     def is_current(self, sealed: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 S = TypeVar("S", bound="Settings")
 
@@ -14,7 +14,19 @@ S = TypeVar("S", bound="Settings")
 class Settings(BaseSettings):
     """Base of each service's settings. Unknown fields are refused; nothing is read but the environment."""
 
-    model_config = SettingsConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load` hands in: it alone reads the environment, and tests may give another."""
+        return (init_settings,)
 
 
 def load(kind: type[S], environ: dict[str, str] | None = None, **overrides: Any) -> S:

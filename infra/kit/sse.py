@@ -28,7 +28,9 @@ class Event:
 def frame(
     data: str, *, event_id: str | None = None, event: str | None = None, retry_ms: int | None = None
 ) -> bytes:
-    """The bytes of one event. `data` may have several lines; ids and names may not."""
+    """The bytes of one event. `data` may have several lines; ids and names may not (ValueError)."""
+    if any(mark in (event_id or "") + (event or "") for mark in "\r\n"):
+        raise ValueError("the id and the name of an event are one line each")
     lines = []
     if retry_ms is not None:
         lines.append(f"retry: {retry_ms}")

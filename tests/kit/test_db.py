@@ -1,13 +1,13 @@
 """The database layer on SQLite and on PostgreSQL: nothing written is lost, nothing half-written stays."""
 
 import asyncio
-import multiprocessing
 from pathlib import Path
 
 import pytest
 
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database, driver_url, sql
+from tests.kit.processes import at_once
 
 PROCESSES, INCREMENTS = 4, 200
 
@@ -38,24 +38,11 @@ def increment_in_process(url: str) -> None:
     asyncio.run(run())
 
 
-async def in_processes(
-    work: object, *arguments: object, count: int = PROCESSES
-) -> list[int | None]:
-    """Runs `work` in new processes at once; answers their exit codes."""
-    context = multiprocessing.get_context("spawn")
-    started = [context.Process(target=work, args=arguments) for _ in range(count)]
-    for process in started:
-        process.start()
-    for process in started:
-        await asyncio.to_thread(process.join, 60)
-    return [process.exitcode for process in started]
-
-
 @pytest.mark.slow
 async def test_no_increment_is_lost_when_four_processes_write(db: Database) -> None:
     await make_counter(db)
     url = db.engine.url.render_as_string(hide_password=False)
-    assert await in_processes(increment_in_process, url) == [0] * PROCESSES
+    assert await at_once(increment_in_process, url, count=PROCESSES) == [0] * PROCESSES
     assert await counted(db) == PROCESSES * INCREMENTS
 
 

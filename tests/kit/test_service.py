@@ -59,7 +59,9 @@ async def test_error_keeps_code_and_details_when_it_crosses_the_wire(client: Ser
     assert caught.value.details["by"] == "x"
 
 
-async def test_exception_tells_nothing_of_itself_when_a_handler_breaks(client: ServiceClient) -> None:
+async def test_exception_tells_nothing_of_itself_when_a_handler_breaks(
+    client: ServiceClient,
+) -> None:
     with pytest.raises(AlcoveError) as caught:
         await client.call("GET", "/breaks")
     assert caught.value.code == "internal"

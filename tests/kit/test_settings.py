@@ -1,0 +1,79 @@
+"""Settings: every problem at once, every secret also from a file, nothing from anywhere else."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import Field
+
+from infra.kit.settings import Settings, load
+
+
+class Example(Settings):
+    name: str = Field(validation_alias="EX_NAME")
+    secret: str = Field(validation_alias="EX_SECRET", min_length=8)
+    size: int = Field(default=3, validation_alias="EX_SIZE", gt=0)
+
+
+def test_all_problems_are_told_at_once_when_there_are_several(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        load(Example, {"EX_SECRET": "short", "EX_SIZE": "none"})
+    assert left.value.code == 78
+    told = capsys.readouterr().err
+    assert told.startswith("3 configuration problem(s):")
+    assert "EX_NAME: is required" in told
+    assert "EX_SECRET:" in told
+    assert "EX_SIZE:" in told
+
+
+def test_problem_does_not_show_the_value_when_it_may_be_a_secret(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        load(Example, {"EX_NAME": "n", "EX_SECRET": "hunter2"})
+    assert "hunter2" not in capsys.readouterr().err
+
+
+def test_value_comes_from_a_file_when_name_file_is_set(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("from a file\n")
+    found = load(Example, {"EX_NAME": "n", "EX_SECRET_FILE": str(tmp_path / "s")})
+    assert found.secret == "from a file"
+    assert found.size == 3
+
+
+def test_both_forms_are_an_error_when_set_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s").write_text("from a file")
+    both = {"EX_NAME": "n", "EX_SECRET": "from env!", "EX_SECRET_FILE": str(tmp_path / "s")}
+    with pytest.raises(SystemExit):
+        load(Example, both)
+    assert "EX_SECRET and EX_SECRET_FILE are both set" in capsys.readouterr().err
+
+
+def test_missing_file_is_named_beside_the_other_problems(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        load(Example, {"EX_SECRET_FILE": "/nowhere/s"})
+    told = capsys.readouterr().err
+    assert "EX_SECRET_FILE: No such file or directory: /nowhere/s" in told
+    assert "EX_NAME: is required" in told
+
+
+def test_settings_do_not_read_the_machine_when_an_environment_was_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("EX_NAME", "from the machine")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("EX_SIZE=9\n")
+    with pytest.raises(SystemExit):
+        load(Example, {"EX_SECRET": "long enough"})
+    assert load(Example, {"EX_NAME": "n", "EX_SECRET": "long enough"}).size == 3
+
+
+def test_settings_cannot_change_when_loaded() -> None:
+    found = load(Example, {"EX_NAME": "n", "EX_SECRET": "long enough"})
+    with pytest.raises(ValueError, match="frozen"):
+        found.size = 4
