@@ -60,7 +60,7 @@ class Child:
         return self._process.pid if running and self._process else None
 
     async def start(self) -> None:
-        """Start it and wait until it is ready. Raises Trouble, with the end of its log, when it does not get there."""
+        """Start it, wait until it is ready. Raises Trouble with the end of its log when it does not get there."""
         await self._spawn()
         started = time.monotonic()
         client = ServiceClient(self.spec.url, "", name=self.spec.name)

@@ -72,20 +72,28 @@ def location() -> Path:
     return Path(os.environ.get("ALCOVE_DATA_DIR") or ROOT / "data").absolute()
 
 
-def open_home(data: Path) -> Home:
-    """The data directory, made on first use. Raises Trouble when another run holds it or secrets are lost."""
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    data.chmod(0o700)
-    for name in ("secrets", "logs", "tenants"):
-        (data / name).mkdir(mode=0o700, exist_ok=True)
-    lock = _lock(data / "lock")
+def open_home(data: Path, *, shared: bool = False) -> Home:
+    """The data directory, made on first use; `shared`: only to look at, also while a run holds it.
+
+    Raises Trouble when another run holds it, when it is someone else's, or when secrets are lost.
+    """
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data.chmod(0o700)
+        for name in ("secrets", "logs", "tenants"):
+            (data / name).mkdir(mode=0o700, exist_ok=True)
+        lock = (data / "lock").open("a+") if shared else _lock(data / "lock")
+    except PermissionError as error:
+        me = f"{os.getuid()}:{os.getgid()}"
+        raise Trouble(f"{error.filename} may not be written: chown -R {me} {data}") from None
     try:
         state = _state(data)
         home = Home(data, state, lock)
         state.setdefault("deployment", f"run-{secrets.token_hex(4)}")
         _secrets(home)
-        state["sockets"] = str(sockets_root(data, state.get("sockets")))
-        home.save()
+        if not shared:
+            state["sockets"] = str(sockets_root(data, state.get("sockets")))
+            home.save()
     except BaseException:
         lock.close()
         raise
@@ -180,10 +188,17 @@ def _own_directory(path: Path) -> bool:
 
 def free_port(remembered: int | None, first: int = 8000, tries: int = 100) -> int:
     """The remembered port where it is free, else the first free one from `first`. Raises Trouble."""
-    for port in [*([] if remembered is None else [remembered]), *range(first, first + tries)]:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return port
+    for port in (*((remembered,) if remembered else ()), *range(first, first + tries)):
+        if _is_free(port):
+            return port
     raise Trouble(f"no port from {first} to {first + tries - 1} is free on 127.0.0.1")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

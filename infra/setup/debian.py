@@ -1,4 +1,4 @@
-"""What Debian and Ubuntu give: missing system packages, the mirror that this machine uses, packages of another suite.
+"""What Debian and Ubuntu give: missing system packages, this machine's mirror, packages of another suite.
 
 Only `make test` and the making of a base image come here; `make run` installs no system package.
 """

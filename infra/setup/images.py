@@ -74,6 +74,7 @@ def build(image: Image) -> None:
     tag, dockerfile, sources = image
     base = base_image()
     sum_of_sources = fingerprint([dockerfile, *sources], base)
+    before = say.output(["docker", "image", "inspect", tag, "--format", "{{.Id}}"])
     if _label(tag) == sum_of_sources:
         return
     arguments = {"BASE": base}
@@ -90,6 +91,9 @@ def build(image: Image) -> None:
             ],
             cwd=ROOT,
         )
+    if before:
+        # Refused while a container still runs it, or where the new one is the same.
+        say.succeeds(["docker", "image", "rm", before])
 
 
 def base_image() -> str:

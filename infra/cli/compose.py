@@ -1,0 +1,49 @@
+"""Verbs for an installation under Docker Compose."""
+
+import asyncio
+import json
+import subprocess
+
+from infra.cli import run
+from infra.cli.home import ROOT, Trouble, location, open_home
+from infra.cli.init import read
+from infra.setup import say
+
+
+def down() -> None:
+    """Stop tenants, then services; volumes stay. Raises Trouble, also without .env."""
+    read(ROOT / ".env")
+    with say.step("Stop the gateway and the spawner"):
+        _compose("stop", "gateway", "spawner")
+    with say.step("Stop the tenants"):
+        _compose("run", "--rm", "--no-deps", "-T", "spawner", "python", "-m", "spawner", "sweep")
+    with say.step("Stop what is left"):
+        _compose("down")
+
+
+def admin_link() -> None:
+    """Print a one-time link: of the running Compose installation, else of the data of `alcove run`."""
+    if (ROOT / ".env").exists() and _compose("ps", "-q", "--status=running", "gateway").strip():
+        answer = _compose(
+            "exec", "-T", "gateway", "python", "-m", "gateway", "admin-link", "--always"
+        )
+        say.line(json.loads(answer.strip().splitlines()[-1])["url"])
+        return
+    if not (location() / "state.json").exists():
+        raise Trouble("Nothing is installed here yet: make run, or make init and make up.")
+    home = open_home(location(), shared=True)
+    try:
+        say.line(asyncio.run(run.admin_link(home, always=True))["url"])
+    finally:
+        home.close()
+
+
+def _compose(*arguments: str) -> str:
+    command = ["docker", "compose", *arguments]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise Trouble("docker is not installed") from None
+    if done.returncode:
+        raise Trouble(f"{done.stderr.strip()}\n{' '.join(command)} ended with {done.returncode}")
+    return done.stdout
