@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 
 async def until(
-    condition: Callable[[], T | Awaitable[T]], *, timeout_s: float = 10.0, what: str = "the condition"
+    condition: Callable[[], T | Awaitable[T]],
+    *,
+    timeout_s: float = 10.0,
+    what: str = "the condition",
 ) -> T:
     """The first true answer of `condition`, asked every few milliseconds; fails after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
@@ -36,3 +39,8 @@ def until_sync(
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not come true within {timeout_s:g} s")
         time.sleep(0.01)
+
+
+async def stretch(seconds: float) -> None:
+    """Lets real time pass, to measure something over it. Never to wait for something: that is `until`."""
+    await asyncio.sleep(seconds)

@@ -18,7 +18,7 @@ import pytest
 from infra.kit.client import UnixConnector
 from infra.kit.errors import AlcoveError
 from infra.models import listen
-from tests.waiting import until
+from tests.waiting import stretch, until
 
 
 def installed(*packages: str) -> pytest.MarkDecorator:
@@ -128,7 +128,7 @@ async def test_generation_ends_and_the_server_idles_when_its_client_leaves(
 
         async def idle() -> bool:
             before = cpu_s()
-            await asyncio.sleep(0.3)
+            await stretch(0.3)
             return cpu_s() - before <= 0.01
 
         await until(idle, timeout_s=5)
