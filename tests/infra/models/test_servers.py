@@ -1,6 +1,5 @@
 """The real models, over real sockets."""
 
-import asyncio
 import importlib.util
 import json
 import math
