@@ -1,0 +1,5 @@
+"""The defects, a file a room."""
+
+from tests.sabotage.defects.kit import KIT
+
+DEFECTS = [*KIT]
