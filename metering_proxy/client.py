@@ -8,8 +8,11 @@ from metering_proxy import wire
 
 
 class MeterClient:
-    """Calls the meter. Every method raises the `AlcoveError` that the meter raised; `unavailable` where it does
-    not answer, `timeout` where the answer does not come."""
+    """Calls the meter.
+
+    Every method raises the `AlcoveError` that the meter raised; `unavailable` where nobody answers,
+    `timeout` where the answer does not come.
+    """
 
     def __init__(self, url: str, secret: str) -> None:
         self._service = ServiceClient(url, secret, name="meter")
@@ -34,7 +37,7 @@ class MeterClient:
         await self._service.call("DELETE", f"/instance-keys/{tenant}/{generation}")
 
     async def put_tenant(self, tenant: str, state: wire.TenantState) -> wire.Tenant:
-        """Hands over what was decided; answers the row kept, which is an older call's if that had a higher version.
+        """Hands over what was decided; answers the row kept: another call's, if its version is higher.
 
         Raises `invalid` (unknown plan).
         """

@@ -1,7 +1,7 @@
-"""The shapes of the meter's control listener, for its callers. No behaviour, and nothing of the tenant listener.
+"""The shapes of the meter's control listener, for its callers. No behaviour, no tenant listener.
 
-`_nanos` are nano-USD, `_at` milliseconds since the epoch UTC. Token counts of a row are disjoint: `input_tokens` is
-input that was neither read from nor written to a cache, so that the four columns add up to all tokens.
+`_nanos` are nano-USD, `_at` milliseconds since the epoch UTC. Token counts of a row are disjoint:
+`input_tokens` was neither read from nor written to a cache, so that the columns add up to all.
 """
 
 from typing import Literal
@@ -15,13 +15,13 @@ Order = Literal["asc", "desc"]
 
 
 class Shape(BaseModel):
-    """Base of every shape: a field that is not known is refused, so that a typing error is never silent."""
+    """Base of every shape: an unknown field is refused, so that a slip of the pen is never silent."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class InstanceKeyRequest(Shape):
-    """Where the tenant's listener is bound: the absolute path of `<sockets root>/t/<tenant>/<generation>/meter`."""
+    """Where the listener is bound: `<sockets root>/t/<tenant>/<generation>/meter`, absolute."""
 
     directory: str
 
@@ -150,7 +150,7 @@ class TenantsPage(Shape):
 
 
 class ModelRow(Shape):
-    """A model of a connection that the reviewed price file does not know, with its price (nano-USD a million tokens)."""
+    """A model that the reviewed price file does not know; prices in nano-USD a million tokens."""
 
     id: str = Field(min_length=1, max_length=200)
     input_nanos: int = Field(ge=0, le=2**53)

@@ -1,0 +1,115 @@
+"""The way into the ledger: hold, mark as sent, keep alive, settle, sweep. No reports (usage.py, verify.py)."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from infra.kit import ids
+from infra.kit.clock import Clock
+from infra.kit.db import Database
+from metering_proxy.ledger.ops import (
+    Dispatch,
+    Refused,
+    Release,
+    Renew,
+    Reserve,
+    Reserved,
+    Settle,
+    Sweep,
+    Swept,
+)
+from metering_proxy.ledger.stores import store
+from metering_proxy.ledger.writer import Writer
+
+_log = logging.getLogger(__name__)
+SETTLE_DEADLINE_S = 10.0
+
+
+@dataclass(slots=True)
+class Hold:
+    """A running call's hold. `seen`: output tokens forwarded so far, as estimated; kept by who forwards them."""
+
+    request_id: str
+    limit: int
+    charge_held_nanos: int
+    seen: int = 0
+
+
+class Ledger:
+    """Holds and entries of one meter process."""
+
+    def __init__(self, db: Database, *, lease_s: float = 60.0, clock: Clock | None = None) -> None:
+        self._writer = Writer(store(db, worker=ids.ulid(), lease_s=lease_s, clock=clock))
+        self._lease_s = lease_s
+        self._running: dict[str, Hold] = {}
+        self._renewals: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> dict[str, Hold]:
+        """The holds of calls that run in this process."""
+        return self._running
+
+    def start(self) -> None:
+        """Begins to write and to renew leases, in tasks of the running loop."""
+        self._writer.start()
+        self._renewals = asyncio.create_task(self._renew(), name="ledger-renewals")
+
+    async def close(self) -> None:
+        """Commits what waits and stops."""
+        if self._renewals is not None:
+            self._renewals.cancel()
+        await self._writer.close(SETTLE_DEADLINE_S)
+
+    async def reserve(self, op: Reserve) -> Hold | Refused:
+        """Holds the most that a call can use, or says which limit has no room for it.
+
+        Raises `unavailable` (reason `ledger`).
+        """
+        answer: Reserved | Refused = await self._writer.submit(op)
+        if isinstance(answer, Refused):
+            return answer
+        hold = Hold(op.request_id, answer.limit, answer.charge_held_nanos)
+        self._running[op.request_id] = hold
+        return hold
+
+    async def dispatch(self, hold: Hold) -> bool:
+        """Marks a call as sent, durably, before its first byte is. False: its lease had run out before.
+
+        Raises `unavailable` (reason `ledger`).
+        """
+        sent: bool = await self._writer.submit(Dispatch(hold.request_id))
+        return sent
+
+    def first_output(self, hold: Hold) -> None:
+        """Writes down that output has begun to flow."""
+        self._writer.submit(Renew(((hold.request_id, hold.seen),)))
+
+    def release(self, hold: Hold) -> asyncio.Future[bool]:
+        """Gives a hold back uncharged: nothing was sent. Happens whether or not the answer is awaited."""
+        self._running.pop(hold.request_id, None)
+        return self._writer.submit(Release(hold.request_id))
+
+    def settle(self, op: Settle) -> asyncio.Future[bool]:
+        """Charges an ended call, once. Happens whether or not the answer is awaited."""
+        self._running.pop(op.request_id, None)
+        return self._writer.submit(op)
+
+    async def sweep(self) -> Swept:
+        """Ends calls whose process is gone. Raises `unavailable`."""
+        total = Swept()
+        while True:
+            swept: Swept = await self._writer.submit(Sweep())
+            total = Swept(total.released + swept.released, total.charged + swept.charged)
+            if not swept.released + swept.charged:
+                break
+        if total.released or total.charged:
+            _log.warning("swept", extra={"released": total.released, "charged": total.charged})
+        return total
+
+    async def _renew(self) -> None:
+        """Keeps every running call's lease alive, three times in its length."""
+        while True:
+            await asyncio.sleep(self._lease_s / 3)
+            seen = tuple((hold.request_id, hold.seen) for hold in self._running.values())
+            if seen:
+                self._writer.submit(Renew(seen))

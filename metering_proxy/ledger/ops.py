@@ -1,0 +1,121 @@
+"""What the writer is asked to do, and what it answers. Plain values; the algorithm is in book.py.
+
+A request is `open` (held, nothing sent) → `dispatched` (sent) → exactly one of `settled`, `released` (nothing was
+sent, nothing is charged) and `charged_estimate` (its process died; charged by what it had forwarded).
+"""
+
+from dataclasses import dataclass, field
+
+from metering_proxy.plans import Measure
+from metering_proxy.pricing import Bound, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One limit's window that a request falls in. `limit` in the measure's unit."""
+
+    kind: str
+    measure: Measure
+    start_at: int
+    ends_at: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Hold the most that a request can use. `concurrent` None: no limit of running calls.
+
+    `wanted` is the token limit asked for, `floor` the least that is worth a call.
+    """
+
+    request_id: str
+    account: str
+    wire: str
+    provider: str
+    model: str
+    price_id: str
+    payer: str
+    started_at: int
+    month_start_at: int
+    windows: tuple[Window, ...]
+    concurrent: int | None
+    bound: Bound
+    wanted: int
+    floor: int
+    # For recovery: the input as estimated, its cost, and the rate of output (nano-USD a million tokens).
+    input_tokens: int
+    input_cost_nanos: int
+    output_rate_nanos: int
+    markup_ppm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The hold stands; `limit` is the token limit that it covers."""
+
+    limit: int
+    charge_held_nanos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """No hold: `kind` names the limit (`charge_month`, …). `resets_at` None: when a call ends."""
+
+    kind: str
+    measure: str
+    resets_at: int | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """The request is about to be sent: from here on it is never released in silence."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """These calls are alive, and so many output tokens were forwarded (as estimated)."""
+
+    seen: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Nothing was sent: the hold goes back and nothing is charged."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The call has ended: charge what it used. A second delivery does nothing."""
+
+    request_id: str
+    usage: Usage
+    cost_nanos: int
+    charge_nanos: int
+    outcome: str
+    estimated: bool
+    response_model: str | None = None
+    parts: dict[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """End every call whose lease has run out."""
+
+    at_most: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many calls a sweep ended, by ending."""
+
+    released: int = 0
+    charged: int = 0
+
+
+Op = Reserve | Dispatch | Renew | Release | Settle | Sweep
+Answer = Reserved | Refused | Swept | bool

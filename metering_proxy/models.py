@@ -1,0 +1,190 @@
+"""The meter's tables. Money is nano-USD in BIGINT, moments are milliseconds since the epoch UTC.
+
+`entry` is append-only: its migration adds triggers that refuse UPDATE and DELETE.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
+
+from infra.kit.jobs import lease_table
+
+metadata = MetaData()
+job_lease = lease_table(metadata)
+
+
+def _id(name: str, length: int = 32, *, key: bool = False) -> Column[str]:
+    return Column(name, String(length), primary_key=key, nullable=False)
+
+
+def _int(name: str, *, key: bool = False, null: bool = False) -> Column[int]:
+    return Column(name, BigInteger, primary_key=key, nullable=null, autoincrement=False)
+
+
+# What the gateway decided about a tenant. `quota` is JSON: an absent field leaves the plan's limit.
+tenant = Table(
+    "tenant",
+    metadata,
+    _id("tenant", key=True),
+    _id("plan"),
+    _id("status", 16),
+    _int("version"),
+    Column("quota", Text, nullable=False),
+    _int("changed_at"),
+)
+
+# A live key of one generation; only its digest is kept. The row goes when the generation is gone.
+instance_key = Table(
+    "instance_key",
+    metadata,
+    _id("tenant", key=True),
+    _int("generation", key=True),
+    _id("digest", 64),
+    _id("hint", 4),
+    Column("directory", Text, nullable=False),
+    _int("minted_at"),
+    Index("ix_instance_key_digest", "digest", unique=True),
+)
+
+# Things that an operator wants to find later, such as a key shown at a stranger's listener.
+audit = Table(
+    "audit",
+    metadata,
+    _id("id", key=True),
+    _int("at"),
+    _id("tenant"),
+    _id("what", 64),
+    Column("detail", Text, nullable=False),
+)
+
+# A connection to a provider that an admin made.
+provider = Table(
+    "provider",
+    metadata,
+    _id("id", 64, key=True),
+    _id("kind"),
+    _id("name", 80),
+    Column("base_url", Text, nullable=False),
+    Column("sealed_key", Text, nullable=True),
+    Column("key_hint", String(4), nullable=True),
+    Column("default_model", String(200), nullable=True),
+    Column("enabled", SmallInteger, nullable=False),
+    Column("is_default", SmallInteger, nullable=False),
+    _int("created_at"),
+    _int("changed_at"),
+    Column("probe", Text, nullable=True),
+)
+
+# A model that an admin entered for a connection.
+provider_model = Table(
+    "provider_model",
+    metadata,
+    _id("provider", 64, key=True),
+    _id("model", 200, key=True),
+    _id("kind", 16),
+    _int("context_tokens"),
+    _int("max_output_tokens"),
+)
+
+# Its price from a moment on. Rows are added, never changed: an entry names the row that priced it.
+provider_price = Table(
+    "provider_price",
+    metadata,
+    _id("provider", 64, key=True),
+    _id("model", 200, key=True),
+    _int("from_at", key=True),
+    _int("input_nanos"),
+    _int("output_nanos"),
+)
+
+# What one account has spent and holds in one window of one limit. A new window is a new row.
+account_window = Table(
+    "account_window",
+    metadata,
+    _id("account", key=True),
+    _id("kind", key=True),
+    _int("start_at", key=True),
+    _int("spent"),
+    _int("held"),
+    CheckConstraint("held >= 0", name="ck_account_window_held"),
+)
+
+# A call's hold, from before it is sent until it has ended in exactly one way.
+reservation = Table(
+    "reservation",
+    metadata,
+    _id("request_id", key=True),
+    _id("account"),
+    _id("state", 20),
+    _id("worker"),
+    _id("wire"),
+    _id("provider", 64),
+    _id("model", 264),
+    _id("price_id", 300),
+    _id("payer", 16),
+    Column("windows", Text, nullable=False),  # JSON [[kind, measure, start_at, amount], …]
+    _int("month_start_at"),
+    _int("created_at"),
+    _int("dispatched_at", null=True),
+    _int("ended_at", null=True),
+    _int("lease_until_at"),
+    Column("markup_ppm", Integer, nullable=False),
+    _int("charge_held_nanos"),
+    # What recovery needs when the process that made the call is gone.
+    _int("input_tokens"),
+    _int("input_cost_nanos"),
+    _int("output_rate_nanos"),  # a million tokens
+    _int("output_limit"),
+    _int("output_seen"),
+    Index("ix_reservation_lease", "state", "lease_until_at"),
+)
+
+# A running call's place among the concurrent ones: a lease, so that a dead process frees it.
+slot = Table(
+    "slot",
+    metadata,
+    _id("account", key=True),
+    _id("request_id", key=True),
+    _int("lease_until_at"),
+)
+
+# The ledger. `kind`: usage, or correction_n with signed differences.
+entry = Table(
+    "entry",
+    metadata,
+    _id("request_id", key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    _id("kind", key=True),
+    _id("account"),
+    _int("at"),
+    _int("started_at"),
+    _int("month_start_at"),
+    _id("wire"),
+    _id("provider", 64),
+    _id("model", 264),
+    Column("response_model", String(200), nullable=True),
+    _id("price_id", 300),
+    _id("payer", 16),
+    _id("outcome"),
+    Column("estimated", SmallInteger, nullable=False),
+    Column("overrun", SmallInteger, nullable=False),
+    _int("input_tokens"),
+    _int("cache_read_tokens"),
+    _int("cache_write_tokens"),
+    _int("output_tokens"),
+    Column("parts", Text, nullable=False),  # JSON: every bucket that was priced, and the tier
+    Column("markup_ppm", Integer, nullable=False),
+    _int("cost_nanos"),
+    _int("charge_nanos"),
+    Index("ix_entry_account_started", "account", "started_at"),
+    Index("ix_entry_started", "started_at"),
+)
