@@ -3,7 +3,6 @@
 Nothing here starts anything.
 """
 
-import contextlib
 import errno
 import fcntl
 import hashlib
@@ -188,7 +187,10 @@ def _own_directory(path: Path) -> bool:
 
 def free_port(remembered: int | None, first: int = 8000, tries: int = 100) -> int:
     """The remembered port where it is free, else the first free one from `first`. Raises Trouble."""
-    for port in (*((remembered,) if remembered else ()), *range(first, first + tries)):
+    candidates = list(range(first, first + tries))
+    if remembered:
+        candidates.insert(0, remembered)
+    for port in candidates:
         if _is_free(port):
             return port
     raise Trouble(f"no port from {first} to {first + tries - 1} is free on 127.0.0.1")

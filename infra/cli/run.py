@@ -140,7 +140,7 @@ class _Run:
         say.line("\nStopping …")
         began = time.monotonic()
         children = list(reversed(self._started))
-        orderly = asyncio.create_task(_stop_in_order(children))
+        orderly = asyncio.create_task(stop_in_order(children))
         hurry = asyncio.create_task(now.wait())
         await asyncio.wait({orderly, hurry}, return_when=asyncio.FIRST_COMPLETED)
         for task in (orderly, hurry):
@@ -167,7 +167,8 @@ class _Run:
             say.line(f"  ! Not everything could be swept up: {output.strip()}")
 
 
-async def _stop_in_order(children: list[Child]) -> None:
+async def stop_in_order(children: list[Child]) -> None:
+    """Stop each child once the one before it is gone."""
     for child in children:
         await child.stop()
 
