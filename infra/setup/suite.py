@@ -1,0 +1,87 @@
+"""`make test`: the whole proof, from a bare machine.
+
+Brings what the machine lacks where that may be done (infra.setup.parts), builds the images, then
+runs every check and every test but the soak. One failing step does not hide the next; the last
+lines say how each went.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from infra.setup import images, pages, parts, say
+
+ROOT = Path(__file__).resolve().parents[2]
+_HEAVY = "docker or browser or compose"
+_WORKERS = os.environ.get("WORKERS", "2")
+
+
+def steps(node: str) -> list[tuple[str, list[str]]]:
+    """What is run, in order: a name and a command each."""
+    python = [sys.executable, "-m"]
+    pytest = [*python, "pytest", "-q"]
+    return [
+        ("format", [*python, "ruff", "format", "--check", "."]),
+        ("lint", [*python, "ruff", "check", "."]),
+        ("types", [*python, "mypy"]),
+        (
+            "import rules",
+            [
+                sys.executable,
+                "-c",
+                "from importlinter.cli import lint_imports_command as run; run()",
+            ],
+        ),
+        (
+            "pages",
+            [node, "--test", *sorted(map(str, (ROOT / "tests/pages").glob("**/*.test.mjs")))],
+        ),
+        ("tests", [*pytest, "-n", _WORKERS, "-m", f"not soak and not ({_HEAVY})"]),
+        # One after another: they share one engine, one browser's worth of memory, two cores.
+        ("tests with engine and browser", [*pytest, "-m", f"({_HEAVY}) and not soak"]),
+    ]
+
+
+def page_tests() -> list[str]:
+    """The files of node's tests, by name: what `node --test FOLDER` means changed between versions."""
+    found = sorted(
+        str(path.relative_to(ROOT)) for path in (ROOT / "tests/pages").rglob("*.test.*js")
+    )
+    if not found:
+        raise say.StepFailed("tests/pages holds no *.test.mjs: the pages would go untested")
+    return found
+
+
+def main() -> int:
+    """Prepare, run everything, tell; 0 when nothing failed."""
+    began = time.monotonic()
+    lost = parts.provide()
+    if not any("Docker" in sentence for sentence in lost):
+        images.build_all()
+    environment = dict(os.environ)
+    if os.environ.get("CI") == "true" or not lost:
+        # Everything is here: a test that skips for want of a part has a defect.
+        environment["ALCOVE_REQUIRE_ALL"] = "1"
+    results = []
+    for name, command in steps(str(pages.node() / "node")):
+        say.line(f"\n── {name}: {' '.join(command[1:])}")
+        started = time.monotonic()
+        code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+        results.append((name, code, time.monotonic() - started))
+    say.line("")
+    for name, code, seconds in results:
+        say.line(f"  {'✗' if code else '✓'} {name} ({seconds:.0f} s)")
+    for sentence in lost:
+        say.line(f"  ! {sentence}")
+    say.line(f"All of it took {time.monotonic() - began:.0f} s.")
+    return int(any(code for _, code, _ in results))
+
+
+def _main() -> None:
+    raise SystemExit(main())
+
+
+if __name__ == "__main__":
+    say.main(_main)
