@@ -22,7 +22,6 @@ _TAIL_LINES = 15
 _CALM_S = 60.0
 _LONGEST_DELAY_S = 30.0
 EX_CONFIG = 78
-_LAUNCH = (sys.executable, "-I", "-S", str(Path(__file__).with_name("child.py")))
 
 
 @dataclass(frozen=True)
@@ -106,9 +105,9 @@ class Child:
             self.log.replace(self.log.with_suffix(".log.1"))
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *_LAUNCH,
+                *_dying_with_us(),
                 *self.spec.command,
-                env={**self.spec.environment, "ALCOVE_CHILD_OF": str(os.getpid())},
+                env=self.spec.environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=asyncio.subprocess.STDOUT,
@@ -136,6 +135,11 @@ class Child:
         return "\n".join([f"{self.spec.title} {what}{end}. The end of {self.log}:", *lines])
 
 
+def _dying_with_us() -> list[str]:
+    launcher = Path(__file__).with_name("child.py")
+    return [sys.executable, "-I", "-S", str(launcher), str(os.getpid())]
+
+
 async def _ready(client: ServiceClient, path: str) -> bool:
     try:
         await client.call("GET", path, timeout_s=3)
@@ -158,9 +162,9 @@ async def once(
     Cancelled, it ends the command's whole group before it returns.
     """
     process = await asyncio.create_subprocess_exec(
-        *_LAUNCH,
+        *_dying_with_us(),
         *command,
-        env={**environment, "ALCOVE_CHILD_OF": str(os.getpid())},
+        env=environment,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE if capture else None,
         stderr=asyncio.subprocess.STDOUT if capture else None,

