@@ -1,0 +1,57 @@
+"""The house as a fixture: every story runs on SQLite, and those marked so on PostgreSQL and with Docker."""
+
+from collections.abc import AsyncIterator, Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.house import SERVICES, House, sqlite_databases
+from tests.scripted import ScriptedProvider
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A story that failed shows what the services said."""
+    report = yield
+    house = getattr(item, "funcargs", {}).get("house")
+    if report.failed and isinstance(house, House):
+        report.sections.append(("the services", house.tails()))
+    return report
+
+
+POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+
+
+@pytest.fixture(params=["sqlite", POSTGRES])
+def databases(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """URLs of three empty databases."""
+    if request.param == "sqlite":
+        return sqlite_databases(tmp_path)
+    new: Callable[[], str] = request.getfixturevalue("new_postgres_url")
+    return {service: new() for service in SERVICES}
+
+
+@pytest.fixture
+def house_settings() -> dict[str, str]:
+    """Settings that a module's stories need; override it there."""
+    return {}
+
+
+@pytest.fixture
+async def house(
+    tmp_path: Path,
+    deployment: str,
+    databases: dict[str, str],
+    house_settings: dict[str, str],
+    scripted: ScriptedProvider,
+) -> AsyncIterator[House]:
+    """A running house with the scripted provider connected as the default."""
+    built = House(tmp_path / "house", deployment, databases, settings=house_settings)
+    try:
+        await built.start()
+        await built.connect(scripted)
+        yield built
+    finally:
+        await built.close()
