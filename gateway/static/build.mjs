@@ -25,14 +25,14 @@ async function filesUnder(folder, extensions) {
     .sort();
 }
 
-/** Every name that a template or a script draws with icon('…'), or lists with icon names in data. */
+/** Every name drawn with icon('…') or { icon: "…" }, and those that a page picks by value: `icons: a b c`. */
 async function iconNames() {
   const sources = [...(await filesUnder(TEMPLATES, [".html"])), ...(await filesUnder(path.join(STATIC, "js"), [".js"]))];
   const names = new Set();
   for (const source of sources) {
-    for (const [, name] of (await readFile(source, "utf8")).matchAll(/\bicon(?:\(|:\s*)["']([a-z0-9-]+)["']/g)) {
-      names.add(name);
-    }
+    const text = await readFile(source, "utf8");
+    for (const [, name] of text.matchAll(/\bicon(?:\(|:\s*)["']([a-z0-9-]+)["']/g)) names.add(name);
+    for (const [, list] of text.matchAll(/\bicons: ([a-z0-9 -]+[a-z0-9])/g)) list.split(" ").forEach((name) => names.add(name));
   }
   return [...names].sort();
 }

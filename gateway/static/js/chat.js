@@ -1,0 +1,111 @@
+// The chat page, wired: the stream fills the store, the store's changes redraw what they touch.
+// Rules live in the modules of chat/; here is only who talks to whom.
+import { createAnnouncer } from "./chat/announce.js";
+import { createApi } from "./chat/api.js";
+import { createComposer } from "./chat/composer.js";
+import { createConversations, titleOf } from "./chat/conversations.js";
+import { byId } from "./chat/dom.js";
+import { bindFrame } from "./chat/frame.js";
+import { createNotices } from "./chat/notices.js";
+import { createQuota } from "./chat/quota.js";
+import { createRoom } from "./chat/room.js";
+import { createScroll } from "./chat/scroll.js";
+import { createStore } from "./chat/store.js";
+import { createStream } from "./chat/stream.js";
+import { createTranscript } from "./chat/transcript.js";
+import { createWaking } from "./chat/waking.js";
+import { bindTheme, tellZone } from "./theme.js";
+
+const boot = JSON.parse(byId("boot").textContent);
+const systemClock = {
+  now: () => Date.now(),
+  setTimeout: (act, ms) => setTimeout(act, ms),
+  clearTimeout: (timer) => clearTimeout(timer),
+};
+
+const announcer = createAnnouncer();
+const store = createStore();
+const notices = createNotices({ host: byId("cards"), boot });
+const api = createApi({ csrf: boot.csrf, onSignedOut: () => signedOut("session") });
+const scroll = createScroll({ reel: byId("reel"), content: byId("log"), jump: byId("jump") });
+
+const room = createRoom({ boot, api, store, announcer, scroll });
+const transcript = createTranscript({ log: byId("log"), earlier: byId("earlier"), actions: room.actions, announce: announcer.polite });
+const composer = createComposer({
+  form: byId("composer"), field: byId("composer-text"), send: byId("send"), stop: byId("stop"), count: byId("count"),
+  onSend: room.send, onStop: room.stop,
+});
+const conversations = createConversations({
+  list: byId("conversations"), search: byId("search"), api, store, announcer,
+  onOpen: (id) => { frame.closeSide(); room.open(id); composer.focus(); },
+  onGone: () => room.open(null),
+});
+const waking = createWaking({ host: notices.place("waking"), actions: { wake: () => room.wake("person") }, announce: announcer.polite });
+const quota = createQuota({ meter: byId("quota"), host: notices.place("quota"), announce: announcer.polite });
+const frame = bindFrame({
+  composer, scroll,
+  stop: () => room.stop(),
+  running: () => room.running(),
+  begin: () => { room.open(null); composer.focus(); },
+});
+
+const stream = createStream({
+  address: (cursor) => `/api/stream${cursor ? `?cursor=${encodeURIComponent(cursor)}` : ""}`,
+  EventSource, clock: systemClock,
+  onFrame: (incoming) => room.take(store.apply(incoming)),
+  onStatus: frame.showConnection,
+  onRefused: checkSession,
+  mayRest: () => !room.running(),
+});
+
+room.bind({
+  transcript, composer, conversations, frame,
+  drawState: () => {
+    frame.showInstance(store.state.instance);
+    waking.draw(store.state.phases, store.state.instance);
+    quota.draw(store.state.quota);
+  },
+  drawTitle: (conversation) => frame.showTitle(titleOf(conversation), conversation),
+  onSignedOut: signedOut,
+});
+frame.onRename(() => { if (room.current) { frame.openSide(); conversations.startRename(room.current); } });
+
+/** The session ended: say so, keep what is typed, and go on by itself once there is a new one. */
+function signedOut(reason) {
+  stream.end();
+  frame.showConnection("live");
+  notices.signedOut(reason);
+}
+
+/** The stream was refused: find out whether that is because the session is over. */
+async function checkSession() {
+  const { data } = await api.call("GET", "/api/session").catch(() => ({ data: null }));
+  if (!data) return;
+  if (data.email !== boot.email) location.reload();
+  else api.useToken(data.csrf);
+}
+
+addEventListener("online", () => stream.nudge());
+addEventListener("offline", () => stream.offline());
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) stream.hidden();
+  else if (notices.isSignedOut) checkSession().then(() => { if (notices.isSignedOut) tryAgain(); });
+  else stream.nudge();
+});
+
+async function tryAgain() {
+  const answer = await fetch("/api/session", { credentials: "same-origin", cache: "no-store" }).catch(() => null);
+  if (answer?.ok) location.reload();
+}
+
+addEventListener("popstate", () => room.open(room.idOf(location.pathname), { push: false }));
+
+bindTheme();
+tellZone();
+notices.demo();
+stream.open();
+room.open(boot.conversation_id, { push: false });
+room.wake("page");
+conversations.draw();
+conversations.fetch();
+if (matchMedia("(hover: hover)").matches) composer.focus();

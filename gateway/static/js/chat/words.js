@@ -1,0 +1,71 @@
+// Times, durations and refusals in plain words and the reader's own zone. Pure; no page here.
+
+/** "0.4 s", "12 s", "3 min 5 s": how long something took. */
+export function duration(ms) {
+  if (ms < 9_950) return `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** "in 3 days", "5 minutes ago", "just now". */
+export function relative(at, now = Date.now(), locale = "en") {
+  const seconds = Math.round((at - now) / 1000);
+  if (Math.abs(seconds) < 45) return seconds > 0 ? "in a moment" : "just now";
+  const format = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
+  const units = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
+  const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? ["minute", 60];
+  return format.format(Math.round(seconds / size), unit);
+}
+
+/** "1 December 2026 at 01:00 CET": the whole moment, its zone named. */
+export function absolute(at, zone = undefined, locale = "en-GB") {
+  return new Intl.DateTimeFormat(locale, {
+    day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: zone, timeZoneName: "short",
+  }).format(at);
+}
+
+/** The heading a conversation stands under: "Today", "Yesterday", a weekday, a month. */
+export function dayHeading(at, now = Date.now(), zone = undefined, locale = "en-GB") {
+  const day = (moment) => new Intl.DateTimeFormat("en-CA", { timeZone: zone }).format(moment);
+  const days = Math.round((Date.parse(day(now)) - Date.parse(day(at))) / 86_400_000);
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  if (days < 7) return new Intl.DateTimeFormat(locale, { weekday: "long", timeZone: zone }).format(at);
+  return new Intl.DateTimeFormat(locale, { month: "long", year: "numeric", timeZone: zone }).format(at);
+}
+
+/** What a limit means for the person: a title, and what happens next. `resetsAt` may be unknown. */
+export function limitWords(reason, resetsAt, now = Date.now()) {
+  const when = resetsAt ? `${relative(resetsAt, now)}, on ${absolute(resetsAt)}` : null;
+  switch (reason) {
+    case "requests_minute":
+      return { title: "That was many questions in one minute", text: "Your plan answers a set number each minute. Wait a moment, then try again." };
+    case "concurrent_calls":
+      return { title: "Your assistant is busy with other answers", text: "Your plan answers a set number at once. Try again when one of them has finished." };
+    case "suspended":
+      return { title: "Your assistant is suspended", text: "Whoever runs this Alcove has paused it. Everything it holds is kept; ask them about it." };
+    default:
+      return {
+        title: "This month's quota is used up",
+        text: when ? `It starts again ${when}. Until then your conversations stay and can be read.` : "Your conversations stay and can be read.",
+      };
+  }
+}
+
+const REFUSALS = {
+  unauthorized: "You are signed out.",
+  forbidden: "That is not allowed for this account.",
+  not_found: "That is no longer there.",
+  conflict: "It was changed elsewhere in the meantime.",
+  too_large: "That is too long to send at once.",
+  rate_limited: "That was too quick after the last one. Wait a moment.",
+  unavailable: "Your assistant cannot be reached just now.",
+  timeout: "It took too long to answer.",
+  network: "There is no connection just now.",
+};
+
+/** One plain sentence for an error of api.js. */
+export function refusal(error) {
+  return REFUSALS[error.code] ?? "Something went wrong on our side.";
+}

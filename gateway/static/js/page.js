@@ -1,0 +1,90 @@
+// What every page but the chat adds to plain HTML: htmx for tables and tests, dialogs, small comforts.
+// Without this script each form and link still works.
+import "htmx.org/dist/htmx.esm.js";
+import { absolute, relative } from "./chat/words.js";
+import { bindTheme, tellZone } from "./theme.js";
+
+const csrf = document.querySelector('meta[name="csrf-token"]')?.content ?? "";
+
+document.addEventListener("htmx:config:request", (event) => { event.detail.ctx.request.headers["x-csrf-token"] = csrf; });
+
+/** Times in the reader's zone; relative ones stay true while the page is open. */
+function drawTimes(root) {
+  for (const time of root.querySelectorAll("time.ago")) {
+    const at = Date.parse(time.dateTime);
+    time.title = absolute(at);
+    if (Math.abs(Date.now() - at) < 30 * 86_400_000) time.textContent = relative(at);
+  }
+  for (const time of root.querySelectorAll("time.when")) {
+    time.textContent = absolute(Date.parse(time.dateTime));
+    time.title = relative(Date.parse(time.dateTime));
+  }
+}
+
+function bindReveal(root) {
+  for (const button of root.querySelectorAll("[data-reveal]")) {
+    const field = document.getElementById(button.dataset.reveal);
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const show = field.type === "password";
+      field.type = show ? "text" : "password";
+      button.setAttribute("aria-pressed", String(show));
+      field.focus();
+    });
+  }
+}
+
+function bindDialogs(root) {
+  for (const button of root.querySelectorAll("[data-open]")) {
+    button.addEventListener("click", () => document.getElementById(button.dataset.open).showModal());
+  }
+  for (const button of root.querySelectorAll("[data-close]")) {
+    button.addEventListener("click", () => button.closest("dialog").close());
+  }
+  root.querySelectorAll("dialog[data-open-now]").forEach((dialog) => dialog.showModal());
+}
+
+/** A second click while the first is on its way does nothing; going back makes the form whole again. */
+function bindOnce(root) {
+  for (const form of root.querySelectorAll("form[data-once]")) {
+    form.addEventListener("submit", (event) => {
+      if (form.dataset.sent) event.preventDefault();
+      form.dataset.sent = "yes";
+    });
+  }
+  addEventListener("pageshow", () => root.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
+}
+
+function bindModelRows(root) {
+  for (const rows of root.querySelectorAll("[data-model-rows]")) {
+    const add = rows.parentElement.querySelector("[data-add-row]");
+    const showRemove = () => rows.querySelectorAll("[data-remove-row]").forEach((button, _, all) => { button.hidden = all.length < 2; });
+    add.hidden = false;
+    add.addEventListener("click", () => {
+      const row = rows.lastElementChild.cloneNode(true);
+      row.querySelectorAll("input").forEach((input) => { input.value = ""; input.id = `${input.id}-${rows.children.length}`; });
+      row.querySelectorAll("label").forEach((label) => { label.htmlFor = label.nextElementSibling.id; });
+      rows.append(row);
+      showRemove();
+      row.querySelector("input").focus();
+    });
+    rows.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-remove-row]");
+      if (!button) return;
+      button.closest("[data-model-row]").remove();
+      showRemove();
+      rows.querySelector("input").focus();
+    });
+    showRemove();
+  }
+}
+
+bindTheme();
+tellZone();
+bindReveal(document);
+bindDialogs(document);
+bindOnce(document);
+bindModelRows(document);
+drawTimes(document);
+setInterval(() => drawTimes(document), 30_000);
+document.addEventListener("htmx:after:swap", () => drawTimes(document));
