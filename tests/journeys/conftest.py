@@ -1,12 +1,13 @@
-"""The house as a fixture: every story runs on SQLite, and those marked so on PostgreSQL and with Docker."""
+"""Fixtures of the stories, and what a failed one shows."""
 
-from collections.abc import AsyncIterator, Callable, Generator
-from pathlib import Path
+from collections.abc import Generator
 
 import pytest
 
-from tests.journeys.house import SERVICES, House, sqlite_databases
-from tests.scripted import ScriptedProvider
+from tests.journeys.fixtures import databases, house, house_settings
+from tests.journeys.house import House
+
+__all__ = ["databases", "house", "house_settings"]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -19,39 +20,3 @@ def pytest_runtest_makereport(
     if report.failed and isinstance(house, House):
         report.sections.append(("the services", house.tails()))
     return report
-
-
-POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
-
-
-@pytest.fixture(params=["sqlite", POSTGRES])
-def databases(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    """URLs of three empty databases."""
-    if request.param == "sqlite":
-        return sqlite_databases(tmp_path)
-    new: Callable[[], str] = request.getfixturevalue("new_postgres_url")
-    return {service: new() for service in SERVICES}
-
-
-@pytest.fixture
-def house_settings() -> dict[str, str]:
-    """Settings that a module's stories need; override it there."""
-    return {}
-
-
-@pytest.fixture
-async def house(
-    tmp_path: Path,
-    deployment: str,
-    databases: dict[str, str],
-    house_settings: dict[str, str],
-    scripted: ScriptedProvider,
-) -> AsyncIterator[House]:
-    """A running house with the scripted provider connected as the default."""
-    built = House(tmp_path / "house", deployment, databases, settings=house_settings)
-    try:
-        await built.start()
-        await built.connect(scripted)
-        yield built
-    finally:
-        await built.close()

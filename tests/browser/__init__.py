@@ -1,0 +1,1 @@
+"""Stories in a real Chromium: what the page shows is compared with what the databases hold."""

@@ -1,0 +1,44 @@
+"""The house as a fixture, for stories with and without a browser: on SQLite and on PostgreSQL."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.house import SERVICES, House, sqlite_databases
+from tests.scripted import ScriptedProvider
+
+POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+
+
+@pytest.fixture(params=["sqlite", POSTGRES])
+def databases(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """URLs of three empty databases."""
+    if request.param == "sqlite":
+        return sqlite_databases(tmp_path)
+    new: Callable[[], str] = request.getfixturevalue("new_postgres_url")
+    return {service: new() for service in SERVICES}
+
+
+@pytest.fixture
+def house_settings() -> dict[str, str]:
+    """Settings that a module's stories need; override it there."""
+    return {}
+
+
+@pytest.fixture
+async def house(
+    tmp_path: Path,
+    deployment: str,
+    databases: dict[str, str],
+    house_settings: dict[str, str],
+    scripted: ScriptedProvider,
+) -> AsyncIterator[House]:
+    """A running house with the scripted provider connected as the default."""
+    built = House(tmp_path / "house", deployment, databases, settings=house_settings)
+    try:
+        await built.start()
+        await built.connect(scripted)
+        yield built
+    finally:
+        await built.close()

@@ -1,0 +1,244 @@
+"""Two tenants are strangers: no id of one means anything to the other, nor does any file, key or noise."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from infra.kit import ids, unix
+from infra.kit.client import session
+from tests import scripted as s
+from tests.journeys import evidence
+from tests.journeys.house import House, agent_pids
+from tests.journeys.person import Person
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
+SECRET_WORDS = "my secret is xylophone"
+
+
+@dataclass
+class Pair:
+    """Ada, who has something to hide, and Bob, who is curious."""
+
+    ada: Person
+    bob: Person
+    tenant: str
+    stranger: str
+    conversation: str
+    turn: str
+    message: str
+
+
+@pytest.fixture
+async def pair(house: House, scripted: s.ScriptedProvider) -> AsyncIterator[Pair]:
+    scripted.then(s.last_contains(SECRET_WORDS), reply=s.text("I will keep it."))
+    conversation = ids.ulid()
+    async with Person(house.url) as ada, Person(house.url) as bob:
+        await asyncio.gather(ada.sign_up(), bob.sign_up())
+        await asyncio.gather(ada.wake(), bob.wake())
+        async with ada.tab() as tab:
+            turn = (await ada.say(SECRET_WORDS, conversation))["turn_id"]
+            await tab.ended(turn)
+        message = (await ada.messages(conversation))[0]["id"]
+        yield Pair(
+            ada,
+            bob,
+            await evidence.tenant_of(house, ada.email),
+            await evidence.tenant_of(house, bob.email),
+            conversation,
+            turn,
+            message,
+        )
+
+
+async def test_every_id_of_one_is_unknown_when_the_other_names_it(house: House, pair: Pair) -> None:
+    fact = ids.ulid()
+    asked = [
+        ("GET", f"/api/conversations/{pair.conversation}/messages", None),
+        ("DELETE", f"/api/conversations/{pair.conversation}", None),
+        ("PUT", f"/api/turns/{pair.turn}/cancellation", None),
+        ("POST", f"/api/turns/{pair.turn}/retries", {"client_message_id": ids.ulid()}),
+        ("DELETE", f"/api/memory/{fact}", None),
+        ("DELETE", f"/api/pending-messages/{ids.ulid()}", None),
+        ("POST", f"/api/pending-messages/{ids.ulid()}/retries", None),
+    ]
+    for method, path, body in asked:
+        status, answer = await pair.bob.call(method, path, body)
+        assert status == 404, f"{method} {path} answered {status}: {answer}"
+    status, mine = await pair.bob.call("GET", "/api/conversations")
+    assert (status, mine["conversations"]) == (200, [])
+    status, found = await pair.bob.call("GET", "/api/conversations?q=xylophone")
+    assert (status, found["conversations"]) == (200, [])
+    assert len(await pair.ada.messages(pair.conversation)) == 2
+
+
+async def test_admin_pages_answer_not_when_a_person_names_a_tenant(
+    house: House, pair: Pair
+) -> None:
+    status, _ = await pair.bob.call("GET", f"/admin/tenants/{pair.tenant}")
+    assert status in (403, 404)
+    for what in ("plan", "quota", "suspension", "resumption", "instance"):
+        form = {"plan": "plus", "reason": "because", "limit_usd": "1", "action": "stop"}
+        path = f"/admin/tenants/{pair.tenant}/{what}"
+        assert await pair.bob.post_form(path, pair.bob.csrf, **form) in (403, 404)
+    assert pair.tenant in agent_pids(house)
+
+
+async def test_stream_shows_its_own_words_only_when_another_cursor_is_given(
+    house: House, pair: Pair, scripted: s.ScriptedProvider
+) -> None:
+    scripted.then(s.last_contains("and mine"), reply=s.text("yours alone"))
+    async with pair.ada.tab() as hers:
+        await until(lambda: hers.cursor)
+    async with pair.bob.tab() as his:
+        his.cursor = hers.cursor
+    async with pair.bob.tab(his):
+        turn = (await pair.bob.say("and mine", ids.ulid()))["turn_id"]
+        await his.ended(turn)
+    assert "xylophone" not in str(his.events)
+    assert pair.conversation not in str(his.events)
+
+
+async def test_same_conversation_id_is_another_conversation_when_another_writes_in_it(
+    house: House, pair: Pair, scripted: s.ScriptedProvider
+) -> None:
+    scripted.then(
+        s.last_contains("what was said"),
+        s.that("knows nothing of hers", lambda r: "xylophone" not in r.body.decode()),
+        reply=s.text("nothing yet"),
+    )
+    async with pair.bob.tab() as his:
+        turn = (await pair.bob.say("what was said here?", pair.conversation))["turn_id"]
+        await his.ended(turn)
+    assert len(await pair.bob.messages(pair.conversation)) == 2
+    assert len(await pair.ada.messages(pair.conversation)) == 2
+
+
+async def ask_models(socket: Path, key: str) -> int:
+    """The status that the meter's tenant listener gives to this key."""
+    client, base = session(f"unix://{socket}")
+    async with client:
+        headers = {"authorization": f"Bearer {key}"}
+        async with client.get(f"{base}/v1/models", headers=headers) as response:
+            return response.status
+
+
+async def test_key_is_refused_and_noted_when_it_comes_to_a_strangers_socket(
+    house: House, pair: Pair
+) -> None:
+    mine = house.sockets / "t" / pair.stranger / "1" / "meter"
+    hers = house.sockets / "t" / pair.tenant / "1" / "meter"
+    key = (mine / "key").read_text()
+    assert await ask_models(mine / "meter.sock", key) == 200
+    assert await ask_models(hers / "meter.sock", key) == 401
+    assert await ask_models(hers / "meter.sock", "made-up") == 401
+    noted = await evidence.rows(house, "metering_proxy", "SELECT what, tenant FROM audit")
+    assert [row["tenant"] for row in noted] == [pair.tenant]
+    assert (hers / "key").read_text() not in str(noted)
+
+
+@pytest.mark.parametrize("trick", ["link to the spawner", "link to another", "another's listener"])
+async def test_trick_leads_nowhere_when_it_lies_at_the_agents_socket(
+    house: House, pair: Pair, trick: str
+) -> None:
+    directory = house.sockets / "t" / pair.tenant / "1" / "agent"
+    directory.chmod(0o770)
+    (directory / "agent.sock").unlink()
+    reached: list[bytes] = []
+
+    async def listens(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reached.append(await reader.read(100))
+        writer.close()
+
+    server = None
+    if trick == "link to the spawner":
+        (directory / "agent.sock").symlink_to(house.sockets / "control" / "spawner.sock")
+    elif trick == "link to another":
+        other = house.sockets / "t" / pair.stranger / "1" / "agent" / "agent.sock"
+        (directory / "agent.sock").symlink_to(other)
+    else:
+        server = await asyncio.start_unix_server(listens, sock=unix.bind(directory / "agent.sock"))
+        if os.geteuid() != 0:
+            pytest.skip("only root can make a socket of another owner")
+        os.chown(directory / "agent.sock", 12345, 12345)
+    status, answer = await pair.ada.call("GET", f"/api/conversations/{pair.conversation}/messages")
+    assert status == 503, answer
+    assert reached == []
+    if server is not None:
+        server.close()
+        await server.wait_closed()
+
+
+async def test_neighbour_is_not_slowed_when_500_connections_are_silent(
+    house: House, pair: Pair, scripted: s.ScriptedProvider
+) -> None:
+    path = house.sockets / "t" / pair.tenant / "1" / "meter" / "meter.sock"
+    silent = []
+    try:
+        for _ in range(500):
+            try:
+                silent.append(await unix.connect(path, timeout_s=0.2))
+            except unix.NotConnected:
+                break
+        scripted.then(s.last_contains("quick"), reply=s.text("here"))
+        async with pair.bob.tab() as his:
+            began = time.monotonic()
+            turn = (await pair.bob.say("be quick", ids.ulid()))["turn_id"]
+            await his.ended(turn)
+            assert time.monotonic() - began < 3
+    finally:
+        for sock in silent:
+            sock.close()
+    assert len(silent) >= 64
+
+
+async def test_agent_api_needs_the_instance_secret_when_called_directly(
+    house: House, pair: Pair
+) -> None:
+    socket = house.sockets / "t" / pair.tenant / "1" / "agent" / "agent.sock"
+    client, base = session(f"unix://{socket}")
+    async with client:
+        for secret in (
+            "",
+            "wrong",
+            (house.sockets / f"t/{pair.stranger}/1/meter/instance_secret").read_text(),
+        ):
+            headers = {"authorization": f"Bearer {secret}"} if secret else {}
+            async with client.get(f"{base}/api/conversations", headers=headers) as response:
+                assert response.status == 401
+
+
+async def test_service_calls_need_the_service_secret_when_made_by_anybody(house: House) -> None:
+    for name in ("meter", "spawner"):
+        client, base = session(house.control(name))
+        async with client:
+            for path in ("/tenants/x/quota", "/instances/x", "/providers", "/host"):
+                async with client.get(base + path, headers={"authorization": "Bearer x"}) as found:
+                    assert found.status in (401, 404), f"{name} {path}: {found.status}"
+                    assert (
+                        found.status == 401
+                        or name == "meter"
+                        or path.startswith(("/tenants", "/providers"))
+                    )
+
+
+async def test_nothing_is_answered_when_nobody_is_signed_in(house: House) -> None:
+    async with aiohttp.ClientSession() as nobody:
+        for path in (
+            "/api/conversations",
+            "/api/stream",
+            "/api/session",
+            "/api/memory",
+            "/api/pending-messages",
+            "/usage",
+            "/admin/tenants",
+            "/chat",
+        ):
+            async with nobody.get(house.url + path, allow_redirects=False) as response:
+                assert response.status in (401, 303), f"{path}: {response.status}"
