@@ -1,0 +1,1 @@
+"""Stands in for the gateway in tests of `alcove run`."""

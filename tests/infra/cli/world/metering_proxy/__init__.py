@@ -1,0 +1,1 @@
+"""Stands in for the metering_proxy in tests of `alcove run`."""

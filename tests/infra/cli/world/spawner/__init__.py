@@ -1,0 +1,1 @@
+"""Stands in for the spawner in tests of `alcove run`."""
