@@ -1,14 +1,10 @@
-"""The relay seam: `Upstream.open(request) → response`, bytes in, the same bytes out.
-
-One interface for the gateway (browser → agent) and the meter (agent → provider). Nothing here knows
-of tenants or money. Whoever opens a response closes it, whatever happens above.
-"""
+"""The seam over aiohttp: dependable, and the slower of the two."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import aiohttp
 from multidict import CIMultiDict
@@ -17,83 +13,7 @@ from yarl import URL
 from infra.kit import address
 from infra.kit.client import UnixConnector
 from infra.kit.errors import AlcoveError
-
-Headers = Sequence[tuple[str, str]]
-
-# RFC 9110, 7.6.1: these concern one connection and are never forwarded.
-HOP_BY_HOP = frozenset(
-    (
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    )
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RelayRequest:
-    """What is sent. `target` is the raw path with its query, forwarded byte for byte."""
-
-    method: str
-    target: str
-    headers: Headers
-    body: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds: to connect, to the first byte of the answer, and of silence between bytes."""
-
-    connect_s: float = 5.0
-    first_byte_s: float = 300.0
-    idle_s: float = 120.0
-
-
-class RelayResponse(Protocol):
-    """An answer whose body is still on its way."""
-
-    status: int
-    headers: Headers
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it arrives. Raises `timeout` after `idle_s` of silence, `bad_gateway` when cut."""
-        ...
-
-    async def close(self) -> None:
-        """Lets the connection go: back to its pool when the body was read to its end, else closed."""
-        ...
-
-
-class Upstream(Protocol):
-    """Somewhere that answers requests."""
-
-    async def open(self, request: RelayRequest) -> RelayResponse:
-        """Sends `request`; returns at the answer's headers.
-
-        Raises `unavailable` (reason `unreachable`: nothing was sent), `timeout`, `bad_gateway`.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Closes every connection."""
-        ...
-
-
-def end_to_end(headers: Headers) -> list[tuple[str, str]]:
-    """The headers that may be forwarded: without hop-by-hop ones and those that Connection names."""
-    named = {
-        name.strip().lower()
-        for key, value in headers
-        if key.lower() == "connection"
-        for name in value.split(",")
-    }
-    return [(k, v) for k, v in headers if k.lower() not in HOP_BY_HOP and k.lower() not in named]
+from infra.kit.relay.seam import Headers, RelayRequest, RelayResponse, Timeouts
 
 
 @dataclass

@@ -1,0 +1,88 @@
+"""The seam itself: what is asked, what is answered, and which headers may cross. No input or output here."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Headers = Sequence[tuple[str, str]]
+
+# RFC 9110, 7.6.1: these concern one connection and are never forwarded.
+HOP_BY_HOP = frozenset(
+    (
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RelayRequest:
+    """What is sent. `target` is the raw path with its query, forwarded byte for byte.
+
+    `replayable`: whether it may be sent a second time when a kept connection proves dead before a
+    byte of the answer came; None means only where the method is GET or HEAD.
+    """
+
+    method: str
+    target: str
+    headers: Headers
+    body: bytes = b""
+    replayable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds: to connect, to the first byte of the answer, and of silence between bytes."""
+
+    connect_s: float = 5.0
+    first_byte_s: float = 300.0
+    idle_s: float = 120.0
+
+
+class RelayResponse(Protocol):
+    """An answer whose body is still on its way."""
+
+    status: int
+    headers: Headers
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises `timeout` after `idle_s` of silence, `bad_gateway` when cut."""
+        ...
+
+    async def close(self) -> None:
+        """Lets the connection go: back to its pool when the body was read to its end, else closed."""
+        ...
+
+
+class Upstream(Protocol):
+    """Somewhere that answers requests."""
+
+    async def open(self, request: RelayRequest) -> RelayResponse:
+        """Sends `request`; returns at the answer's headers.
+
+        Raises `unavailable` (reason `unreachable`: nothing was sent), `timeout`, `bad_gateway`.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        ...
+
+
+def end_to_end(headers: Headers) -> list[tuple[str, str]]:
+    """The headers that may be forwarded: without hop-by-hop ones and those that Connection names."""
+    named = {
+        name.strip().lower()
+        for key, value in headers
+        if key.lower() == "connection"
+        for name in value.split(",")
+    }
+    left_behind = HOP_BY_HOP | named if named else HOP_BY_HOP
+    return [(key, value) for key, value in headers if key.lower() not in left_behind]
