@@ -1,0 +1,161 @@
+"""What the database says beside what the runtime has, made one again, in both directions.
+
+Pending is untouchable: a row in a transient state belongs to its driver, which is kicked and left alone.
+A restart of the spawner comes through here and through nothing else, so it stops and restarts nobody.
+"""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.kit import address, unix
+from infra.kit.clock import Clock
+from infra.kit.db import Database
+from infra.kit.errors import AlcoveError
+from spawner import queue, states, wire
+from spawner.drive import Drivers
+from spawner.instances import AT_REST, TRANSIENT, Row, read, read_all
+from spawner.journal import Journal
+from spawner.keys import Keys
+from spawner.layout import Layout
+from spawner.metrics import SpawnerMetrics
+from spawner.runtimes import Found, Runtime
+from spawner.undo import Undo
+
+log = logging.getLogger(__name__)
+_MISSED_S = 120  # a person seen so recently waits for an answer
+_TRIES = 3  # starts that nobody asked for, after which a crash loop waits for a person
+
+
+@dataclass(frozen=True, slots=True)
+class Reconcile:
+    """Compares, and acts on what differs. Safe to run at any time, and again."""
+
+    db: Database
+    journal: Journal
+    runtime: Runtime
+    layout: Layout
+    keys: Keys
+    undo: Undo
+    drivers: Drivers
+    metrics: SpawnerMetrics
+    clock: Clock
+    orphan_grace_s: float
+
+    async def __call__(self) -> None:
+        """The whole comparison. Raises `unavailable` where the runtime cannot be asked."""
+        # Order matters: what was ready before the list was taken must be in the list, and what the
+        # list shows is judged by rows that are read after it.
+        async with self.db.read() as reading:
+            ready = await read_all(reading, "ready")
+        found = await self.runtime.instances()
+        by_name = {(one.tenant, one.generation): one for one in found}
+        for row in ready:
+            await self._judge(row, by_name.get((row.tenant, row.generation)))
+        async with self.db.read() as reading:
+            rows = {row.tenant: row for row in await read_all(reading)}
+        for row in rows.values():
+            if row.state in TRANSIENT:
+                self.drivers.kick(row.tenant)
+        await self._sweep(found, rows)
+
+    async def look(self, tenant: str) -> None:
+        """The comparison for one ready tenant, now."""
+        async with self.db.read() as reading:
+            row = await read(reading, tenant)
+        if row is None or row.state != "ready":
+            return
+        found = [
+            one for one in await self.runtime.instances(tenant) if one.generation == row.generation
+        ]
+        await self._judge(row, found[0] if found else None)
+
+    async def answers(self, row: Row) -> bool:
+        """Whether somebody listens at the instance's address; nothing is sent."""
+        where = address.parse(row.url or "").path
+        assert isinstance(where, Path)
+        try:
+            owner_uid = self.runtime.owner.uid
+            (await unix.connect(where, owner_uid=owner_uid, timeout_s=1.0)).close()
+        except OSError:
+            return False
+        return True
+
+    async def fail(self, row: Row, problem: wire.Problem) -> None:
+        """Ends a ready instance that does not do its work; starts it anew where somebody waits for it."""
+        try:
+            async with self.journal.transaction(row.tenant) as tx:
+                failed = await states.to_failed(tx, row, problem)
+                if self._somebody_waits(row) and failed.failures < _TRIES and not row.suspended:
+                    await queue.want(tx, failed, "crash")
+        except states.Moved:
+            return
+        self.metrics.deaths.labels(problem.code).inc()
+        log.warning("instance failed", extra={"tenant": row.tenant, "code": problem.code})
+        await self._undo(row.tenant, row.generation)
+
+    async def _judge(self, row: Row, found: Found | None) -> None:
+        if found is not None and found.running:
+            return
+        if found is not None and found.exit_code != 0:
+            await self.fail(row, _death(found))
+            return
+        try:
+            async with self.journal.transaction(row.tenant) as tx:
+                await states.to_stopped(tx, row, message="It was stopped from outside")
+        except states.Moved:
+            return
+        self.metrics.deaths.labels("removed").inc()
+        log.warning("instance is gone", extra={"tenant": row.tenant})
+        await self._undo(row.tenant, row.generation)
+
+    async def _sweep(self, found: list[Found], rows: dict[str, Row]) -> None:
+        """Removes what no row stands for: instances, then keys and directories of those proven gone."""
+        now_at = self.clock.now_at()
+        for one in found:
+            row = rows.get(one.tenant)
+            young = now_at - one.created_at < self.orphan_grace_s * 1000
+            if _over(row, one.generation) or (_unknown(row, one.generation) and not young):
+                log.warning(
+                    "orphan removed", extra={"tenant": one.tenant, "generation": one.generation}
+                )
+                self.metrics.orphans.inc()
+                await self._undo(one.tenant, one.generation)
+        there = {(one.tenant, one.generation) for one in found}
+        for tenant, generation in await self.keys.noted():
+            if (tenant, generation) not in there and _over(rows.get(tenant), generation):
+                await self.keys.release(tenant, generation)
+        for tenant, generation in list(self.layout.generations()):
+            row = rows.get(tenant)
+            over = _over(row, generation) or _unknown(row, generation)
+            if over and (tenant, generation) not in there:
+                self.layout.remove(tenant, generation)
+
+    async def _undo(self, tenant: str, generation: int) -> None:
+        try:
+            await self.undo(tenant, generation, grace_s=0)
+        except AlcoveError as error:
+            log.warning("not undone yet", extra={"tenant": tenant, "error": error.message})
+
+    def _somebody_waits(self, row: Row) -> bool:
+        recent = self.clock.now_at() - _MISSED_S * 1000
+        return row.in_flight > 0 or (row.person_at or 0) > recent
+
+
+def _over(row: Row | None, generation: int) -> bool:
+    """Whether the row says that this generation has ended."""
+    if row is None:
+        return False
+    return generation < row.generation or (generation == row.generation and row.state in AT_REST)
+
+
+def _unknown(row: Row | None, generation: int) -> bool:
+    """Whether the database never heard of this generation (it may have been restored)."""
+    return row is None or generation > row.generation
+
+
+def _death(found: Found) -> wire.Problem:
+    if found.oom_killed:
+        return wire.Problem(code="out_of_memory", message="the agent ran out of memory")
+    how = "" if found.exit_code is None else f" (exit code {found.exit_code})"
+    return wire.Problem(code="agent_died", message=f"the agent ended unexpectedly{how}")
