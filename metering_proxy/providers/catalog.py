@@ -1,0 +1,120 @@
+"""From a model's name to one model of one connection, once a request; and the list of what can be called."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from infra.kit.errors import AlcoveError
+from metering_proxy import wire
+from metering_proxy.pricing import Price
+from metering_proxy.providers.connections import Connection, Model
+from metering_proxy.providers.detection import Detection
+from metering_proxy.providers.providers import Providers
+from metering_proxy.wires.wire import Kind
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a request goes and what it costs there, fixed at its start."""
+
+    connection: Connection
+    model: Model
+    price: Price
+
+
+class Catalog:
+    """Every connection, those that answer first in front: the admin's, then servers found here, then the demo."""
+
+    def __init__(self, providers: Providers, detection: Detection) -> None:
+        self._providers, self._detection = providers, detection
+
+    async def connections(self) -> Sequence[Connection]:
+        """All connections, disabled ones too."""
+        found = await self._detection.connections()
+        ordered = sorted(found, key=lambda c: (c.kind.name == "local-embeddings", c.demo))
+        return [*self._providers.connections, *ordered]
+
+    async def route(self, name: str, wire_name: str, kind: Kind, at: int) -> Route:
+        """The one model that `name` means, for that wire. Names differ in no case; nothing else is guessed.
+
+        Raises `invalid` (reason `model_unknown`, `wire_mismatch`, `model_not_priced`) and
+        `unavailable` (reason `no_provider`).
+        """
+        live = [c for c in await self.connections() if c.enabled]
+        found = _default(live, kind) if name == DEFAULT else _named(live, name)
+        if found is None:
+            if name == DEFAULT or not live:
+                raise AlcoveError(
+                    "unavailable", "no provider is connected for this", reason="no_provider"
+                )
+            raise AlcoveError("invalid", f"there is no model {name!r}", reason="model_unknown")
+        connection, model = found
+        if wire_name not in connection.kind.paths or model.facts.kind != kind:
+            raise AlcoveError(
+                "invalid", f"{model.id} is not called this way", reason="wire_mismatch"
+            )
+        price = model.price(at)
+        if price is None:
+            raise AlcoveError("invalid", f"{model.id} has no price", reason="model_not_priced")
+        return Route(connection, model, price)
+
+    async def listing(self, at: int) -> wire.Models:
+        """What can be called now. The demonstration model is there only while no other chat model is."""
+        live = [c for c in await self.connections() if c.enabled]
+        real = any(m.facts.kind == "chat" for c in live if not c.demo for m in c.models)
+        shown = [c for c in live if not (c.demo and real)]
+        default = _default(shown, "chat")
+        rows = [
+            _row(connection, model, default is not None and default[1] is model)
+            for connection in shown
+            for model in connection.models
+            if model.price(at) is not None
+        ]
+        return wire.Models(data=rows)
+
+
+def _default(live: Sequence[Connection], kind: Kind) -> tuple[Connection, Model] | None:
+    """Chat: the first connection's default. Embeddings: the platform's own, so that vectors stay comparable."""
+    for connection in live:
+        if kind == "chat":
+            model = connection.default_chat()
+        elif connection.kind.name == "local-embeddings":
+            model = next(iter(connection.models), None)
+        else:
+            model = None
+        if model is not None:
+            return connection, model
+    return None
+
+
+def _named(live: Sequence[Connection], name: str) -> tuple[Connection, Model] | None:
+    """By canonical id first, so that no connection can stand in for another; then by a model's own name."""
+    wanted = name.lower() if name.isascii() else name
+    owner, _, own = wanted.partition("/")
+    for connection in live:
+        if connection.id == owner and own in connection.by_name:
+            return connection, connection.by_name[own]
+    for connection in live:
+        if wanted in connection.by_name:
+            return connection, connection.by_name[wanted]
+    return None
+
+
+def _row(connection: Connection, model: Model, default: bool) -> wire.Model:
+    facts = model.facts
+    anthropic_only = "openai_chat" not in connection.kind.paths and facts.kind == "chat"
+    return wire.Model(
+        id=model.id,
+        owned_by=connection.id,
+        alcove=wire.ModelFacts(
+            default=default,
+            kind=facts.kind,
+            wire="anthropic" if anthropic_only else "openai",
+            tools=facts.tools,
+            context_tokens=facts.context_tokens,
+            max_output_tokens=facts.max_output_tokens,
+            demo=facts.demo,
+            profile=wire.Profile.model_validate(facts.profile) if facts.profile else None,
+        ),
+    )

@@ -1,0 +1,134 @@
+"""Model servers of this machine: the two that the deployment starts, and an Ollama or LM Studio on loopback.
+
+Asked when somebody needs the answer and it is old; a stale answer is given while a new one is fetched.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+
+from infra.kit import client
+from metering_proxy.pricing import Price, Rates
+from metering_proxy.providers.connections import Connection, Model, offered
+from metering_proxy.providers.kinds import KINDS
+from metering_proxy.providers.known import Known, ModelFacts
+
+_log = logging.getLogger(__name__)
+_TIMEOUT_S = 0.5
+_FRESH_S = 5.0
+_USABLE_S = 120.0
+_NAMES = {11434: ("ollama", "Ollama"), 1234: ("lm-studio", "LM Studio")}
+
+
+class Detection:
+    """What answers on this machine right now."""
+
+    def __init__(
+        self,
+        known: Known,
+        *,
+        model_url: str | None,
+        embeddings_url: str | None,
+        loopback: Sequence[str],
+    ) -> None:
+        self._known = known
+        self._built_in = [
+            (kind, url)
+            for kind, url in (("local", model_url), ("local-embeddings", embeddings_url))
+            if url
+        ]
+        self._loopback = loopback
+        self._found: tuple[Connection, ...] = ()
+        self._asked_s = float("-inf")
+        self._refresh: asyncio.Task[None] | None = None
+
+    async def connections(self) -> tuple[Connection, ...]:
+        """What answered last; asked anew, in the background where the last answer can still be used."""
+        age_s = time.monotonic() - self._asked_s
+        if age_s > _FRESH_S and (self._refresh is None or self._refresh.done()):
+            self._refresh = asyncio.create_task(self.refresh(), name="provider-detection")
+        if (age_s > _USABLE_S or not self._found) and self._refresh is not None:
+            await asyncio.shield(self._refresh)
+        return self._found
+
+    async def refresh(self) -> None:
+        """Asks every server now."""
+        asked = [
+            *(self._ask_built_in(kind, url) for kind, url in self._built_in),
+            *(self._ask_loopback(url) for url in self._loopback),
+        ]
+        answers = await asyncio.gather(*asked)
+        self._found = tuple(found for found in answers if found is not None)
+        self._asked_s = time.monotonic()
+
+    async def close(self) -> None:
+        """Stops asking."""
+        if self._refresh is not None:
+            self._refresh.cancel()
+            await asyncio.gather(self._refresh, return_exceptions=True)
+
+    async def _ask_built_in(self, name: str, url: str) -> Connection | None:
+        if await _get(url, "/health") is None:
+            return None
+        kind = KINDS[name]
+        return Connection(
+            id=name,
+            kind=kind,
+            name=kind.title,
+            base_url=url,
+            models=offered(name, kind, self._known, ()),
+            local=True,
+            demo=name == "local",
+        )
+
+    async def _ask_loopback(self, url: str) -> Connection | None:
+        listed = await _get(url, "/v1/models")
+        try:
+            names = [item["id"] for item in (listed or {})["data"]]
+        except (KeyError, TypeError):
+            return None
+        port = urlsplit(url).port or 0
+        connection, title = _NAMES.get(port, (f"loopback-{port}", f"Local server on port {port}"))
+        models = tuple(_free(connection, name) for name in names if isinstance(name, str))
+        if not models:
+            return None
+        return Connection(
+            id=connection,
+            kind=KINDS["openai_compatible"],
+            name=title,
+            base_url=f"{url.rstrip('/')}/v1",
+            models=models,
+            local=True,
+        )
+
+
+def _free(connection: str, name: str) -> Model:
+    """A model that runs on the operator's own machine: its price is zero, and said to be."""
+    canonical = f"{connection}/{name}"
+    kind = "embedding" if "embed" in name.lower() else "chat"
+    facts = ModelFacts(id=name, kind=kind)  # type: ignore[arg-type]
+    return Model(canonical, connection, facts, (Price(f"{canonical}@local", 0, Rates(0)),))
+
+
+async def _get(url: str, path: str) -> Any:
+    """The JSON there, `{}` for another body of a 200, None where nothing good answers in time."""
+    session, base = client.session(url, limit=1)
+    try:
+        async with session:
+            timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+            async with session.get(base + path, timeout=timeout, allow_redirects=False) as answer:
+                if answer.status != 200:
+                    return None
+                body = await answer.content.read(1 << 20)
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return None
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}

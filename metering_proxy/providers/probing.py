@@ -1,0 +1,60 @@
+"""One real call to a provider, to say whether address and key work. It asks for the list of models: no tokens."""
+
+import asyncio
+import time
+
+import orjson
+
+from infra.kit.clock import Clock
+from infra.kit.errors import AlcoveError
+from infra.kit.relay import RelayRequest
+from metering_proxy import wire
+from metering_proxy.providers.connections import Connection
+from metering_proxy.providers.upstreams import Upstreams
+
+_TIMEOUT_S = 10.0
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+async def probe(connection: Connection, upstreams: Upstreams, clock: Clock) -> wire.Probe:
+    """Calls the provider once. Raises nothing for what the provider does."""
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            status, body = await _ask(connection, upstreams)
+    except TimeoutError:
+        return wire.Probe(ok=False, at=clock.now_at(), detail=f"no answer within {_TIMEOUT_S:g} s")
+    except AlcoveError as error:
+        return wire.Probe(ok=False, at=clock.now_at(), detail=error.message)
+    latency_ms = round((time.perf_counter() - started) * 1000)
+    ok, detail, models = _finding(status, body)
+    return wire.Probe(ok=ok, at=clock.now_at(), detail=detail, latency_ms=latency_ms, models=models)
+
+
+async def _ask(connection: Connection, upstreams: Upstreams) -> tuple[int, bytes]:
+    headers = [("accept", "application/json"), *connection.headers()]
+    if connection.kind.auth == "x-api-key":
+        headers.append(("anthropic-version", "2023-06-01"))
+    async with upstreams.use(connection) as upstream:
+        response = await upstream.open(RelayRequest("GET", connection.kind.models_path, headers))
+        try:
+            body = b""
+            async for chunk in response.chunks():
+                body += chunk
+                if len(body) > _MOST_BYTES:
+                    break
+        finally:
+            await response.close()
+        return response.status, body
+
+
+def _finding(status: int, body: bytes) -> tuple[bool, str, int | None]:
+    if status in (401, 403):
+        return False, f"the provider refuses the key (HTTP {status})", None
+    if status != 200:
+        return False, f"the provider answered HTTP {status}", None
+    try:
+        models = orjson.loads(body)["data"]
+        return True, f"the provider answers and lists {len(models)} models", len(models)
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return False, "something answers there, but it lists no models", None

@@ -1,0 +1,95 @@
+"""Refusals in the caller's own wire shape, so that official clients understand them and do not try again.
+
+Shapes and codes: wires facts 2.6. A client library repeats 429 and 5xx by itself unless `x-should-retry: false`;
+only what a moment can mend (503) leaves that out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import orjson
+
+from infra.kit.errors import AlcoveError
+from metering_proxy.wires.wire import Shape
+
+Headers = list[tuple[bytes, bytes]]
+_ANTHROPIC_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    502: "api_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+_OPENAI_TYPES = {
+    401: "authentication_error",
+    402: "insufficient_quota",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer of ours, ready to be sent."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+def refusal(error: AlcoveError, shape: Shape, request_id: str, now_at: int) -> Refusal:
+    """The answer for `error`. Of its details `reason`, `resets_at` (ms), `retry_after_s` and `field` are told."""
+    reason = error.reason or error.code
+    body = _BODIES[shape](error, reason, request_id)
+    headers: Headers = [
+        (b"content-type", b"application/json"),
+        (b"x-alcove-reason", reason.encode()),
+        (b"x-alcove-request-id", request_id.encode()),
+    ]
+    if error.status != 503:
+        headers.append((b"x-should-retry", b"false"))
+    resets_at = error.details.get("resets_at")
+    if isinstance(resets_at, int):
+        headers.append((b"x-alcove-resets-at", str(resets_at).encode()))
+    if (seconds := _retry_after_s(error, resets_at, now_at)) is not None:
+        headers.append((b"retry-after", str(seconds).encode()))
+    headers.append((b"content-length", str(len(body)).encode()))
+    return Refusal(error.status, headers, body)
+
+
+def _retry_after_s(error: AlcoveError, resets_at: object, now_at: int) -> int | None:
+    given = error.details.get("retry_after_s")
+    if isinstance(given, int):
+        return given
+    if error.code == "rate_limited" and isinstance(resets_at, int):
+        return max(1, -(-(resets_at - now_at) // 1000))
+    return 1 if error.code == "unavailable" else None
+
+
+def _openai(error: AlcoveError, reason: str, request_id: str) -> bytes:
+    kind = _OPENAI_TYPES.get(
+        error.status, "invalid_request_error" if error.status < 500 else "api_error"
+    )
+    field = error.details.get("field")
+    return orjson.dumps(
+        {"error": {"message": error.message, "type": kind, "param": field, "code": reason}}
+    )
+
+
+def _anthropic(error: AlcoveError, reason: str, request_id: str) -> bytes:
+    kind = _ANTHROPIC_TYPES.get(error.status, "api_error")
+    told = {"type": kind, "message": error.message, "alcove_reason": reason}
+    return orjson.dumps({"type": "error", "error": told, "request_id": request_id})
+
+
+_BODIES: dict[Shape, Callable[[AlcoveError, str, str], bytes]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+}

@@ -1,0 +1,128 @@
+"""What the meter counts and traces. Names: metering facts 1.7. Never a tenant label, never text or keys."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry.trace import Span, SpanKind
+from prometheus_client import Counter, Gauge, Histogram
+
+from infra.kit.metrics import Metrics
+from infra.kit.tracing import Tracing
+from metering_proxy.pricing import Usage
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Telemetry:
+    """The meter's own metrics, beside those of every service, and the spans of calls."""
+
+    def __init__(self, metrics: Metrics, tracing: Tracing) -> None:
+        registry = metrics.registry
+        self._tracing = tracing
+        self.requests = Counter(
+            "meter_requests_total",
+            "Calls by how they ended.",
+            ("wire", "provider", "model", "outcome"),
+            registry=registry,
+        )
+        self.refusals = Counter(
+            "meter_refusals_total", "Calls refused here.", ("wire", "reason"), registry=registry
+        )
+        self.tokens = Counter("meter_tokens_total", "Tokens by kind.", ("kind",), registry=registry)
+        self.cost = Counter(
+            "meter_cost_nanousd_total",
+            "Cost in nano-USD.",
+            ("provider", "model", "payer"),
+            registry=registry,
+        )
+        self.overhead = Histogram(
+            "meter_overhead_seconds",
+            "From a whole request to its first byte towards the provider.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.ttft = Histogram(
+            "meter_ttft_seconds",
+            "From a whole request to the first byte of the answer's body.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.open = Gauge("meter_reservations_open", "Calls under way here.", registry=registry)
+        self.reserved = Gauge(
+            "meter_reserved_nanousd", "Charge that calls under way here hold.", registry=registry
+        )
+        self.estimated = Counter(
+            "meter_settle_estimated_total",
+            "Calls charged by estimate.",
+            ("reason",),
+            registry=registry,
+        )
+        self.unpriced = Counter(
+            "meter_unpriced_total",
+            "Service tiers that were served and have no price: charged at the dearest.",
+            registry=registry,
+        )
+        self.drift = Gauge(
+            "meter_ledger_drift_nanousd",
+            "By how much sums and entries differed at the last proof.",
+            registry=registry,
+        )
+        self.parse_errors = Counter(
+            "meter_stream_parse_errors_total",
+            "Streams that were passed on unread from some point.",
+            registry=registry,
+        )
+        self.turned_away = Counter(
+            "meter_connections_refused_total",
+            "Connections refused before they had shown a key.",
+            ("reason",),
+            registry=registry,
+        )
+
+    def used(self, usage: Usage) -> None:
+        """Counts a call's tokens."""
+        for kind, tokens in (
+            ("input", usage.input + usage.audio_input),
+            ("cache_read", usage.cache_read),
+            ("cache_write", usage.cache_write_5m + usage.cache_write_1h),
+            ("output", usage.output + usage.audio_output),
+        ):
+            if tokens:
+                self.tokens.labels(kind).inc(tokens)
+
+    @contextmanager
+    def span(
+        self, operation: str, provider: str, model: str, traceparent: str | None
+    ) -> Iterator[Span | None]:
+        """A span around one call, where tracing is on."""
+        if not self._tracing.enabled:
+            yield None
+            return
+        parent: Mapping[str, str] | None = {"traceparent": traceparent} if traceparent else None
+        with self._tracing.span(
+            f"{operation} {model}",
+            parent=parent,
+            kind=SpanKind.CLIENT,
+            **{
+                "gen_ai.operation.name": operation,
+                "gen_ai.provider.name": provider,
+                "gen_ai.request.model": model,
+            },
+        ) as span:
+            yield span
+
+
+def describe(span: Span | None, usage: Usage, response_model: str | None, outcome: str) -> None:
+    """Tells a span how its call ended. Input is the total; cached parts are inside it."""
+    if span is None:
+        return
+    span.set_attribute("gen_ai.usage.input_tokens", usage.total_input)
+    span.set_attribute("gen_ai.usage.cache_read.input_tokens", usage.cache_read)
+    span.set_attribute(
+        "gen_ai.usage.cache_creation.input_tokens", usage.cache_write_5m + usage.cache_write_1h
+    )
+    span.set_attribute("gen_ai.usage.output_tokens", usage.output + usage.audio_output)
+    if response_model:
+        span.set_attribute("gen_ai.response.model", response_model)
+    if outcome != "complete":
+        span.set_attribute("error.type", outcome)

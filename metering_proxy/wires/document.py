@@ -1,0 +1,147 @@
+"""A JSON body as text with the place of each top-level member, so that it is edited and not written anew.
+
+Strict, since what we read must be what the provider reads: no NaN or Infinity, no member twice, UTF-8 only.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from infra.kit.errors import AlcoveError
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_scan = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The value of a member and where it stands in the text."""
+
+    value: Any
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace text[start:end]."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An object: the whole text that it stands in, where it begins (after its brace), and its members."""
+
+    text: str
+    inside: int
+    members: dict[str, Member]
+
+    def get(self, name: str) -> Any:
+        """The member's value, or None."""
+        member = self.members.get(name)
+        return None if member is None else member.value
+
+    def object(self, name: str) -> "Document | None":
+        """A member that is an object, read as strictly as the whole. Raises `invalid`. None: absent or null."""
+        member = self.members.get(name)
+        if member is None or member.value is None:
+            return None
+        if not isinstance(member.value, dict):
+            raise invalid(f"{name} must be an object", name)
+        document, _ = _read(self.text, member.start)
+        return document
+
+    def put(self, name: str, value: Any) -> Edit:
+        """The edit that gives a member this value, whether or not it stands there already."""
+        text = json.dumps(value)
+        member = self.members.get(name)
+        if member is not None:
+            return Edit(member.start, member.end, text)
+        comma = "," if self.members else ""
+        return Edit(self.inside, self.inside, f"{json.dumps(name)}:{text}{comma}")
+
+
+def read(body: bytes) -> Document:
+    """The object that `body` is. Raises `invalid`."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise invalid("the body is not UTF-8") from None
+    document, end = _read(text, _skip(text, 0))
+    if _skip(text, end) != len(text):
+        raise invalid("something follows the JSON object")
+    return document
+
+
+def spliced(document: Document, edits: Sequence[Edit]) -> bytes:
+    """The whole text with the edits made, every other byte as it was."""
+    parts: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        parts += [document.text[at : edit.start], edit.text]
+        at = edit.end
+    parts.append(document.text[at:])
+    return "".join(parts).encode()
+
+
+def invalid(message: str, field: str | None = None) -> AlcoveError:
+    """The refusal of a body; `field` names the member."""
+    details: dict[str, Any] = {"reason": "invalid_request"}
+    if field is not None:
+        details["field"] = field
+    return AlcoveError("invalid", message, **details)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _read(text: str, at: int) -> tuple[Document, int]:
+    """The object that begins at `at`, and where it ends. The C scanner does the work below the first level."""
+    try:
+        return _members(text, at)
+    except (ValueError, IndexError):
+        raise invalid("the body is not a JSON object") from None
+    except RecursionError:
+        raise invalid("the body is nested too deeply") from None
+
+
+def _members(text: str, at: int) -> tuple[Document, int]:
+    if text[at] != "{":
+        raise ValueError("not an object")
+    inside = at + 1
+    members: dict[str, Member] = {}
+    at = _skip(text, inside)
+    if text[at] == "}":
+        return Document(text, inside, members), at + 1
+    while True:
+        if text[at] != '"':
+            raise ValueError("a name is missing")
+        name, at = _scan(text, at)
+        at = _skip(text, at)
+        if text[at] != ":":
+            raise ValueError("a colon is missing")
+        start = _skip(text, at + 1)
+        value, end = _scan(text, start)
+        if name in members:
+            raise invalid(f"{name} stands there twice", name)
+        members[name] = Member(value, start, end)
+        at = _skip(text, end)
+        if text[at] == "}":
+            return Document(text, inside, members), at + 1
+        if text[at] != ",":
+            raise ValueError("a comma is missing")
+        at = _skip(text, at + 1)

@@ -1,0 +1,54 @@
+"""Numbers and flags of a request, checked before anything is priced by them."""
+
+from typing import Any
+
+from metering_proxy.wires.document import Document, invalid
+
+MOST_TOKENS = 10_000_000
+MOST_CHOICES = 128
+
+
+def count(document: Document, name: str, *, least: int = 1, most: int = MOST_TOKENS) -> int | None:
+    """A whole number between `least` and `most`, or None where it is absent or null. Raises `invalid`.
+
+    A truth value, a fraction, text and what is out of range are refused, not read as something near.
+    """
+    value = document.get(name)
+    if value is None:
+        return None
+    if type(value) is not int:
+        raise invalid(f"{name} must be a whole number", name)
+    if not least <= value <= most:
+        raise invalid(f"{name} must be between {least} and {most}", name)
+    return value
+
+
+def flag(document: Document, name: str) -> bool:
+    """A truth value; absent or null is false. Raises `invalid`."""
+    value = document.get(name)
+    if value is None:
+        return False
+    if type(value) is not bool:
+        raise invalid(f"{name} must be true or false", name)
+    return value
+
+
+def model(document: Document) -> str:
+    """The model asked for. Raises `invalid`."""
+    value = document.get("model")
+    if not isinstance(value, str) or not value:
+        raise invalid("model must be the id of a model", "model")
+    return value
+
+
+def text(document: Document, name: str) -> str | None:
+    """A text, or None where it is absent or null. Raises `invalid`."""
+    value = document.get(name)
+    if value is not None and not isinstance(value, str):
+        raise invalid(f"{name} must be text", name)
+    return value
+
+
+def natural(value: Any) -> int:
+    """A count in an answer: what is not a natural number counts as none, since an answer is not ours to refuse."""
+    return value if type(value) is int and 0 <= value < 2**53 else 0

@@ -1,0 +1,152 @@
+"""OpenAI chat completions, `POST /v1/chat/completions` (https://platform.openai.com/docs/api-reference/chat)."""
+
+from typing import Any
+
+import orjson
+
+from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires.document import Document, Edit, invalid, read
+from metering_proxy.wires.survey import survey
+from metering_proxy.wires.wire import Ask, Found, Reader, Shape
+
+FLOOR_TOKENS = 256
+_LIMITS = ("max_completion_tokens", "max_tokens")
+# Members that cost money which no token count shows.
+_UNMETERED = ("web_search_options",)
+
+
+class OpenAiChat:
+    """See wire.Wire."""
+
+    name = "openai_chat"
+    shape: Shape = "openai"
+    path = "/v1/chat/completions"
+    operation = "chat"
+
+    def read(self, body: bytes) -> Ask:
+        """See wire.Wire."""
+        document = read(body)
+        messages = document.get("messages")
+        if not isinstance(messages, list) or not messages:
+            raise invalid("messages must be a list that is not empty", "messages")
+        for name in _UNMETERED:
+            if document.get(name) is not None:
+                raise invalid(f"{name} cannot be metered here", name)
+        limit_field, limit = _limit(document)
+        stream = numbers.flag(document, "stream")
+        edits, strip = _usage_edits(document) if stream else ((), False)
+        parts = [messages, document.get("functions")]
+        found = survey(len(body), parts, document.get("tools"))
+        return Ask(
+            document=document,
+            model=numbers.model(document),
+            kind="chat",
+            survey=found,
+            stream=stream,
+            limit=limit,
+            limit_field=limit_field,
+            floor=FLOOR_TOKENS,
+            choices=numbers.count(document, "n", most=numbers.MOST_CHOICES) or 1,
+            extra_output=_prediction_bytes(document),
+            tier=numbers.text(document, "service_tier"),
+            strip_usage=strip,
+            audio_output=_speaks(document.get("modalities")),
+            edits=edits,
+        )
+
+    def reader(self) -> Reader:
+        """See wire.Wire."""
+        return _Reader()
+
+
+def _limit(document: Document) -> tuple[str | None, int | None]:
+    found = [
+        (name, value) for name in _LIMITS if (value := numbers.count(document, name)) is not None
+    ]
+    if len(found) > 1:
+        raise invalid("max_tokens and max_completion_tokens: give one of them", _LIMITS[1])
+    return found[0] if found else (None, None)
+
+
+def _usage_edits(document: Document) -> tuple[tuple[Edit, ...], bool]:
+    """The edit that asks for the usage chunk where the caller did not, and whether that chunk is ours."""
+    options = document.object("stream_options")
+    if options is None:
+        return (document.put("stream_options", {"include_usage": True}),), True
+    if numbers.flag(options, "include_usage"):
+        return (), False
+    return (options.put("include_usage", True),), True
+
+
+def _speaks(modalities: Any) -> bool:
+    return isinstance(modalities, list) and "audio" in modalities
+
+
+def _prediction_bytes(document: Document) -> int:
+    """Rejected predictions count as output beyond the limit; each of their bytes is a token at most."""
+    member = document.members.get("prediction")
+    if member is None or member.value is None:
+        return 0
+    return len(document.text[member.start : member.end].encode())
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found = Found()
+        self._tier: str | None = None
+
+    def event(self, data: bytes) -> bool:
+        if data == b"[DONE]":
+            self.found.finished = True
+            return False
+        try:
+            chunk = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return False
+        if not isinstance(chunk, dict):
+            return False
+        self._read(chunk)
+        if chunk.get("error"):
+            self.found.failed = True
+        for choice in _choices(chunk):
+            self.found.text_bytes += _text_bytes(choice.get("delta"))
+        return isinstance(chunk.get("usage"), dict) and not chunk.get("choices")
+
+    def whole(self, body: bytes) -> None:
+        try:
+            answer = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return
+        if not isinstance(answer, dict):
+            return
+        self._read(answer)
+        self.found.finished = bool(answer.get("choices"))
+        for choice in _choices(answer):
+            self.found.text_bytes += _text_bytes(choice.get("message"))
+
+    def _read(self, answer: dict[str, Any]) -> None:
+        if isinstance(answer.get("service_tier"), str):
+            self._tier = answer["service_tier"]
+        if isinstance(answer.get("model"), str) and answer["model"]:
+            self.found.model = answer["model"]
+        usage = openai_usage.find(answer)
+        if usage is not None:
+            self.found.usage = openai_usage.buckets(usage, self._tier) or self.found.usage
+
+
+def _choices(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    choices = answer.get("choices")
+    return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
+
+
+def _text_bytes(message: Any) -> int:
+    """Bytes of text that a model made: words, refusals, thoughts, arguments of calls."""
+    if not isinstance(message, dict):
+        return 0
+    texts = [message.get(name) for name in ("content", "refusal", "reasoning_content", "reasoning")]
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            texts += [function.get("name"), function.get("arguments")]
+    return sum(len(text.encode("utf-8", "replace")) for text in texts if isinstance(text, str))

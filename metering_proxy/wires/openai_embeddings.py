@@ -1,0 +1,62 @@
+"""OpenAI embeddings, `POST /v1/embeddings` (https://platform.openai.com/docs/api-reference/embeddings)."""
+
+import orjson
+
+from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires.document import invalid, read
+from metering_proxy.wires.survey import Survey
+from metering_proxy.wires.wire import Ask, Found, Reader, Shape
+
+_MOST_INPUTS = 2_048
+
+
+class OpenAiEmbeddings:
+    """See wire.Wire. Nothing is generated: the input is all that costs."""
+
+    name = "openai_embeddings"
+    shape: Shape = "openai"
+    path = "/v1/embeddings"
+    operation = "embeddings"
+
+    def read(self, body: bytes) -> Ask:
+        """See wire.Wire."""
+        document = read(body)
+        given = document.get("input")
+        if not isinstance(given, str | list) or not given:
+            raise invalid("input must be text, or a list of texts or tokens", "input")
+        numbers.count(document, "dimensions", most=65_536)
+        many = len(given) if isinstance(given, list) else 1
+        if many > _MOST_INPUTS and not all(type(item) is int for item in given):
+            raise invalid(f"input has more than {_MOST_INPUTS} parts", "input")
+        return Ask(
+            document=document,
+            model=numbers.model(document),
+            kind="embedding",
+            survey=Survey(len(body) + 4 * many),
+        )
+
+    def reader(self) -> Reader:
+        """See wire.Wire."""
+        return _Reader()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found = Found()
+
+    def event(self, data: bytes) -> bool:
+        return False
+
+    def whole(self, body: bytes) -> None:
+        try:
+            answer = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return
+        if not isinstance(answer, dict):
+            return
+        self.found.finished = "data" in answer
+        if isinstance(answer.get("model"), str):
+            self.found.model = answer["model"]
+        usage = openai_usage.find(answer)
+        if usage is not None:
+            self.found.usage = openai_usage.buckets(usage, None)
