@@ -3,7 +3,6 @@ silence: a skip by default, a failure with ALCOVE_REQUIRE_ALL=1."""
 
 import os
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database
 from tests import leaks, postgres
+from tests.browser.chromium import path as chromium_path
 from tests.missing import lacks
 from tests.scripted import ScriptedProvider, serve
 from tests.waiting import until_sync
@@ -123,7 +123,7 @@ def docker_client() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of a real Chromium."""
-    found = os.environ.get("ALCOVE_CHROMIUM") or shutil.which("chromium")
+    found = chromium_path()
     if not found:
         lacks("no Chromium", "apt-get install chromium")
     return found

@@ -6,13 +6,12 @@ import pytest
 from playwright.async_api import Browser, async_playwright
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.chromium import ARGUMENTS
 from tests.journeys.conftest import pytest_runtest_makereport
 from tests.journeys.fixtures import databases, house, house_settings
 from tests.journeys.house import House
 
 __all__ = ["databases", "house", "house_settings", "pytest_runtest_makereport"]
-
-ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 
 @pytest.fixture

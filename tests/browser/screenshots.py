@@ -1,0 +1,120 @@
+"""`make screenshots`: pictures of the real pages of a real house, both themes, 1440 and 390 px wide.
+
+Written to docs/screenshots/<page>-<theme>-<width>.png. To be looked at by a person after each run.
+"""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from tests import scripted as s
+from tests.browser.chat_page import ChatPage
+from tests.browser.chromium import ARGUMENTS, path
+from tests.journeys import evidence
+from tests.journeys.house import House, sqlite_databases
+
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
+SIZES = {1440: 900, 390: 844}
+THEMES = ("light", "dark")
+ANSWER = """Three things make a good reading corner:
+
+1. **Light** from the side you do not write with.
+2. A chair that you can sit in *two ways*.
+3. A shelf within reach, and nothing that rings.
+
+```python
+def evening(book, tea):
+    while tea:
+        yield book.next_page()
+```
+
+I wrote the list into your notes, so that it is there tomorrow."""
+
+
+async def main() -> int:
+    """Takes every picture; the exit code."""
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="alcove-pictures-") as name:
+        root = Path(name)
+        async with s.serve(s.ScriptedProvider(models=("claude-sonnet-4-5",))) as provider:
+            house = House(root / "house", "pictures", sqlite_databases(root))
+            try:
+                await house.start()
+                async with async_playwright() as playwright:
+                    browser = await playwright.chromium.launch(
+                        executable_path=path(), args=list(ARGUMENTS)
+                    )
+                    await _all(house, provider, browser)
+                    await browser.close()
+            finally:
+                await house.close()
+    print(f"{len(list(TARGET.glob('*.png')))} pictures in {TARGET}")
+    return 0
+
+
+async def _all(house: House, provider: s.ScriptedProvider, browser: Browser) -> None:
+    ada, admin = await _tab(browser, house), await _tab(browser, house)
+    await _picture(ada.page, "sign-up", lambda: ada.page.goto(f"{house.url}/sign-up"))
+    await admin.become_admin(await house.admin_link(), "keeper@example.org")
+    await admin.page.goto(f"{house.url}/admin/providers/new?kind=openai")
+    await _picture(admin.page, "connect-a-provider")
+    await house.connect(provider)
+    await ada.sign_up("ada@example.org")
+    await expect(ada.page.locator(".waking")).to_be_visible()
+    await ada.page.screenshot(path=TARGET / "waking-light-1440.png")
+    await ada.awake()
+    provider.then(
+        s.has_tools,
+        reply=s.calls(s.call("save_note", title="Reading corner", text="light, chair, shelf")),
+    )
+    provider.then(s.has_result("Saved"), reply=s.text(*ANSWER.splitlines(keepends=True)))
+    await ada.say("How do I make a good reading corner? Please note it down.")
+    await ada.shows("tomorrow")
+    await ada.finished()
+    await _picture(ada.page, "chat")
+    await _picture(ada.page, "usage", lambda: ada.page.goto(f"{house.url}/usage"))
+    await _at_the_limit(house, provider, ada)
+    for name in ("tenants", "spend", "providers", "host"):
+        await admin.page.goto(f"{house.url}/admin/{name}")
+        await _picture(admin.page, f"admin-{name}")
+    tenant = await evidence.tenant_of(house, "ada@example.org")
+    await admin.page.goto(f"{house.url}/admin/tenants/{tenant}")
+    await _picture(admin.page, "admin-tenant")
+
+
+async def _at_the_limit(house: House, provider: s.ScriptedProvider, ada: ChatPage) -> None:
+    provider.then(s.last_contains("longer"), reply=s.text("Done.").using(200_000, 60_000))
+    await ada.page.goto(f"{house.url}/chat")
+    await ada.awake()
+    await ada.say("Now make it longer")
+    await ada.shows("Done.")
+    await expect(ada.page.locator(".card.limit")).to_be_visible(timeout=20_000)
+    await ada.page.locator("#composer-text").fill("A draft that stays while the quota is out")
+    await _picture(ada.page, "at-the-limit")
+
+
+async def _tab(browser: Browser, house: House) -> ChatPage:
+    context = await browser.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
+    return ChatPage(await context.new_page(), house.url)
+
+
+async def _picture(
+    page: Page, name: str, first: Callable[[], Awaitable[object]] | None = None
+) -> None:
+    if first is not None:
+        await first()
+    for theme in THEMES:
+        await page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        for width, height in SIZES.items():
+            await page.set_viewport_size({"width": width, "height": height})
+            await page.screenshot(path=TARGET / f"{name}-{theme}-{width}.png")
+    await page.set_viewport_size({"width": 1440, "height": SIZES[1440]})
+    await page.emulate_media(color_scheme="light")
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
