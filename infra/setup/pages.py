@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "gateway" / "static"
 DIST = STATIC / "dist"
 TEMPLATES = ROOT / "gateway" / "templates"
+SYSTEM_ROOTS = Path("/etc/ssl/certs/ca-certificates.crt")
 _OLDEST_NODE = 20
 
 
@@ -29,6 +30,9 @@ def build() -> None:
     if stamp.exists() and stamp.read_text() == packages + sources:
         return
     environment = {**os.environ, "PATH": f"{node()}{os.pathsep}{os.environ.get('PATH', '')}"}
+    if SYSTEM_ROOTS.exists():
+        # Node trusts its own list; where TLS is inspected, only the system's has the inspector.
+        environment.setdefault("NODE_EXTRA_CA_CERTS", str(SYSTEM_ROOTS))
     installed = ROOT / "node_modules" / ".alcove-stamp"
     if not (installed.exists() and installed.read_text() == packages):
         with say.step("Install the pages' packages (npm ci)"):
