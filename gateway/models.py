@@ -107,7 +107,7 @@ pending_message = Table(
     Column("client_message_id", String(64), primary_key=True),
     Column("conversation_id", String(26), nullable=False),
     Column("sealed_text", Text, nullable=False),
-    Column("position", String(26), nullable=False),
+    Column("position", BigInteger, nullable=False),
     Column("state", String(16), nullable=False),
     Column("error_code", String(40)),
     Column("error_message", String(300)),

@@ -65,3 +65,13 @@ async def change(tx: Transaction, tenant_id: str, **values: str | int | None) ->
     )
     await changes.mark(tx, tenant_id, version)
     return before
+
+
+async def outrun(tx: Transaction, tenant_id: str, version: int) -> None:
+    """Takes a version above `version` and lets every room hear of the tenant again."""
+    ours = await tx.value(select(tenant.c.version).where(tenant.c.id == tenant_id))
+    if ours is None:
+        return
+    next_version = max(ours, version) + 1
+    await tx.execute(update(tenant).where(tenant.c.id == tenant_id).values(version=next_version))
+    await changes.mark(tx, tenant_id, next_version)

@@ -97,7 +97,7 @@ def upgrade() -> None:
         sa.Column("client_message_id", sa.String(length=64), nullable=False),
         sa.Column("conversation_id", sa.String(length=26), nullable=False),
         sa.Column("sealed_text", sa.Text(), nullable=False),
-        sa.Column("position", sa.String(length=26), nullable=False),
+        sa.Column("position", sa.BigInteger(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("error_code", sa.String(length=40), nullable=True),
         sa.Column("error_message", sa.String(length=300), nullable=True),

@@ -1,0 +1,1 @@
+"""What the browser's scripts speak: JSON and one event stream."""

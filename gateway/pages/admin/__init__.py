@@ -1,0 +1,1 @@
+"""The admin's pages. For everybody else they do not exist."""

@@ -1,0 +1,161 @@
+"""Providers: who answers the models. Keys go to the meter and are never shown, kept or logged here."""
+
+from typing import Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from starlette.datastructures import FormData
+
+from gateway.pages.admin import provider_form
+from gateway.pages.render import page, see_other, wants_part
+from gateway.tenants import audit
+from gateway.web.identity import Admin, actor, admin, form, written_by_our_page
+from gateway.web.parts import parts
+from infra.kit.errors import AlcoveError
+from metering_proxy.wire import Probe, Provider, ProviderChange
+
+router = APIRouter(
+    prefix="/admin/providers", dependencies=[Depends(admin), Depends(written_by_our_page)]
+)
+
+_HOME = "/admin/providers"
+_FORM_ERRORS = ("invalid", "conflict", "unavailable", "timeout")
+
+
+@router.get("")
+async def listing(request: Request) -> Response:
+    """All connections."""
+    problems: list[str] = []
+    providers: list[Provider] = []
+    try:
+        providers = await parts(request).meter.providers()
+    except AlcoveError:
+        problems.append("The meter does not answer just now, so providers cannot be shown.")
+    context = {"providers": [_shown(each) for each in providers], "problems": problems}
+    return await page(request, "admin/providers.html", context)
+
+
+@router.get("/new")
+async def new(request: Request, kind: str = "openai") -> Response:
+    """The form for a new one."""
+    return await _form(request, None, provider_form.empty(kind), {})
+
+
+@router.post("")
+async def create(request: Request, person: Admin) -> Response:
+    """Connects a provider, tests it, and says what the test found."""
+    here, sent = parts(request), await form(request)
+    try:
+        made = await here.meter.create_provider(provider_form.as_new(sent))
+    except AlcoveError as error:
+        return await _refused(request, None, sent, error)
+    await _audit(request, person, "provider.connected", after=f"{made.name} ({made.kind})")
+    return await _tested(request, made.id, f"{made.name} is connected.")
+
+
+@router.get("/{provider}")
+async def edit(request: Request, provider: str) -> Response:
+    """The form of one connection."""
+    found = await _find(request, provider)
+    return await _form(request, found, provider_form.of(found), {})
+
+
+@router.post("/{provider}")
+async def change(request: Request, person: Admin, provider: str) -> Response:
+    """Saves what was changed and tests it again. An empty key keeps the one that is there."""
+    here, sent = parts(request), await form(request)
+    before = await _find(request, provider)
+    try:
+        after = await here.meter.change_provider(before.id, provider_form.as_change(sent, before))
+    except AlcoveError as error:
+        return await _refused(request, before, sent, error)
+    await _audit(request, person, "provider.changed", before=before.name, after=after.name)
+    return await _tested(request, after.id, f"{after.name} is saved.")
+
+
+@router.post("/{provider}/probes")
+async def probe(request: Request, person: Admin, provider: str) -> Response:
+    """Calls the provider once and shows what it said."""
+    here = parts(request)
+    found = await here.meter.probe_provider((await _find(request, provider)).id)
+    if wants_part(request):
+        return await page(request, "admin/_probe.html", {"probe": found.model_dump()})
+    return _with_finding(request, "", found)
+
+
+@router.post("/{provider}/default")
+async def make_default(request: Request, person: Admin, provider: str) -> Response:
+    """Its default model answers from the next message on."""
+    here, found = parts(request), await _find(request, provider)
+    await here.meter.change_provider(found.id, ProviderChange(make_default=True))
+    await _audit(request, person, "provider.made_default", after=found.name)
+    return see_other(request, _HOME, notice=f"{found.name} answers from the next message on.")
+
+
+@router.post("/{provider}/deletion")
+async def delete(request: Request, person: Admin, provider: str) -> Response:
+    """Forgets the connection and its key."""
+    here, found = parts(request), await _find(request, provider)
+    await here.meter.delete_provider(found.id)
+    await _audit(request, person, "provider.disconnected", before=found.name)
+    return see_other(request, _HOME, notice=f"{found.name} is disconnected; its key is forgotten.")
+
+
+async def _find(request: Request, provider: str) -> Provider:
+    for each in await parts(request).meter.providers():
+        if each.id == provider:
+            return each
+    raise AlcoveError("not_found", "There is no such provider.")
+
+
+async def _tested(request: Request, provider: str, said: str) -> Response:
+    try:
+        found = await parts(request).meter.probe_provider(provider)
+    except AlcoveError as error:
+        return see_other(request, _HOME, notice=said, error=f"The test failed: {error.message}")
+    return _with_finding(request, said, found)
+
+
+def _with_finding(request: Request, said: str, found: Probe) -> Response:
+    if found.ok:
+        return see_other(request, _HOME, notice=f"{said} {found.detail}".strip())
+    return see_other(request, _HOME, notice=said or None, error=found.detail)
+
+
+async def _refused(
+    request: Request, provider: Provider | None, sent: FormData, error: AlcoveError
+) -> Response:
+    if error.code not in _FORM_ERRORS:
+        raise error
+    errors = provider_form.errors(error)
+    return await _form(request, provider, provider_form.typed(sent), errors, error.status)
+
+
+async def _form(
+    request: Request,
+    provider: Provider | None,
+    values: dict[str, Any],
+    errors: dict[str, str],
+    status: int = 200,
+) -> Response:
+    context = {
+        "provider": _shown(provider) if provider else None,
+        "values": values,
+        "errors": errors,
+    }
+    return await page(request, "admin/provider_form.html", context, status)
+
+
+def _shown(provider: Provider) -> dict[str, Any]:
+    return provider.model_dump(exclude={"rows"})
+
+
+async def _audit(
+    request: Request,
+    person: Admin,
+    action: str,
+    *,
+    before: str | None = None,
+    after: str | None = None,
+) -> None:
+    async with parts(request).db.transaction() as tx:
+        await audit.write(tx, actor(request, person), action, before=before, after=after)

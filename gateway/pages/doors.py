@@ -1,0 +1,184 @@
+"""The ways in and out: sign-up, sign-in, sign-out, and the setup link of the first admin."""
+
+from typing import Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from gateway.accounts import admin_links, sessions
+from gateway.accounts.doors import Entered
+from gateway.pages.render import page, see_other
+from gateway.web.identity import form, optional, visitor, written_by_our_page
+from gateway.web.parts import parts
+from gateway.web.paths import local
+from infra.kit.errors import AlcoveError
+
+router = APIRouter(dependencies=[Depends(written_by_our_page)])
+way_out = APIRouter()
+
+_SHOWN_IN_FORM = ("invalid", "unauthorized", "conflict", "forbidden", "rate_limited")
+
+
+@router.get("/")
+async def landing(request: Request) -> Response:
+    """To the chat, or to the door."""
+    return see_other(request, "/chat" if await optional(request) else "/sign-in")
+
+
+@router.get("/sign-up")
+async def sign_up_form(request: Request) -> Response:
+    """The form."""
+    if await optional(request):
+        return see_other(request, "/chat")
+    return await _sign_up(request, {"email": ""}, {})
+
+
+@router.post("/sign-up")
+async def sign_up(request: Request) -> Response:
+    """Makes the account and lets its owner in."""
+    email, password = await _typed(request)
+    try:
+        entered = await parts(request).doors.sign_up(email, password, visitor(request))
+    except AlcoveError as error:
+        return await _refused(
+            error, await _sign_up(request, {"email": email}, _errors(error), _status(error))
+        )
+    return await _enter(request, entered, "/chat")
+
+
+@router.get("/sign-in")
+async def sign_in_form(request: Request) -> Response:
+    """The form."""
+    target = local(request.query_params.get("next"))
+    if await optional(request):
+        return see_other(request, target)
+    return await _sign_in(request, {"email": ""}, {}, target)
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request) -> Response:
+    """Lets in who knows the password, and sends them where they wanted to go."""
+    email, password = await _typed(request)
+    target = local(_text(await form(request), "next"))
+    try:
+        entered = await parts(request).doors.sign_in(email, password, visitor(request))
+    except AlcoveError as error:
+        shown = await _sign_in(
+            request, {"email": email}, {"": error.message}, target, _status(error)
+        )
+        return await _refused(error, shown)
+    return await _enter(request, entered, target)
+
+
+@way_out.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    """Ends the session, its streams included. Fine for who is signed out already."""
+    here, identity = parts(request), await optional(request)
+    if identity is not None:
+        await written_by_our_page(request)
+        async with here.db.transaction() as tx:
+            await sessions.end(tx, identity.scope, identity.session_id)
+        here.hub.end_sessions([identity.session_id])
+    response = see_other(request, "/sign-in")
+    here.cookies.clear(response, here.cookies.session)
+    response.headers["clear-site-data"] = '"cache", "storage"'
+    return response
+
+
+@router.get("/setup/{token}")
+async def setup_form(request: Request, token: str) -> Response:
+    """The form of the one-time link; used or expired it says so."""
+    return await _setup(request, token, {"email": ""}, {})
+
+
+@router.post("/setup/{token}")
+async def setup(request: Request, token: str) -> Response:
+    """Uses the link up: its user is an admin and signed in."""
+    email, password = await _typed(request)
+    try:
+        entered = await parts(request).doors.set_up(token, email, password, visitor(request))
+    except AlcoveError as error:
+        shown = await _setup(request, token, {"email": email}, _errors(error), _status(error))
+        return await _refused(error, shown)
+    return await _enter(request, entered, "/admin/providers")
+
+
+async def _sign_up(
+    request: Request, values: dict[str, str], errors: dict[str, str], status: int = 200
+) -> Response:
+    open_ = parts(request).doors.sign_up_is_open
+    context = {"values": values, "errors": errors, "open": open_}
+    return await page(request, "sign_up.html", context, status)
+
+
+async def _sign_in(
+    request: Request,
+    values: dict[str, str],
+    errors: dict[str, str],
+    target: str,
+    status: int = 200,
+) -> Response:
+    context = {"values": values, "errors": errors, "next": target}
+    return await page(request, "sign_in.html", context, status)
+
+
+async def _setup(
+    request: Request,
+    token: str,
+    values: dict[str, str],
+    errors: dict[str, str],
+    status: int = 200,
+) -> Response:
+    here = parts(request)
+    async with here.db.read() as reading:
+        state, expires_at = await admin_links.state(reading, token)
+    context = {
+        "values": values,
+        "errors": errors,
+        "token": token,
+        "state": state,
+        "expires_at": expires_at,
+    }
+    return await page(request, "setup.html", context, status)
+
+
+async def _typed(request: Request) -> tuple[str, str]:
+    sent = await form(request)
+    return _text(sent, "email")[:320], _text(sent, "password")
+
+
+def _text(sent: Any, name: str) -> str:
+    value = sent.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _errors(error: AlcoveError) -> dict[str, str]:
+    field = error.details.get("field")
+    return {field if isinstance(field, str) else "": error.message}
+
+
+def _status(error: AlcoveError) -> int:
+    if error.code not in _SHOWN_IN_FORM:
+        raise error
+    return error.status
+
+
+async def _refused(error: AlcoveError, shown: Response) -> Response:
+    retry_after = error.details.get("retry_after_s")
+    if isinstance(retry_after, int):
+        shown.headers["retry-after"] = str(retry_after)
+    return shown
+
+
+async def _enter(request: Request, entered: Entered, target: str) -> Response:
+    """Sets the new session's cookie; the one before it ends, whoever it belonged to."""
+    here, before = parts(request), await optional(request)
+    if before is not None:
+        async with here.db.transaction() as tx:
+            await sessions.end(tx, before.scope, before.session_id)
+        here.hub.end_sessions([before.session_id])
+    response = see_other(request, target)
+    limits = here.limits
+    longest_s = limits.admin_session_absolute_s if entered.is_admin else limits.session_absolute_s
+    here.cookies.set(response, here.cookies.session, entered.secret, longest_s)
+    here.cookies.clear(response, here.cookies.anonymous)
+    return response

@@ -1,0 +1,61 @@
+"""What the person's assistant used: today, this month, by model and day, in the reader's time zone."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from gateway import words
+from gateway.pages import report
+from gateway.pages.render import page, zone
+from gateway.web.identity import Person
+from gateway.web.parts import Parts, parts
+from infra.kit.errors import AlcoveError
+from metering_proxy.wire import UsageRow
+
+router = APIRouter()
+
+
+@router.get("/usage")
+async def usage(request: Request, person: Person) -> Response:
+    """The page. Without the meter it says so and shows no invented zeros as a quota."""
+    here, zone_name = parts(request), zone(request)
+    now_at = here.clock.now_at()
+    month = words.month_start(now_at, zone_name)
+    today = words.day_start(now_at, zone_name)
+    rows, problem = await month_rows(here, person.tenant, zone_name)
+    quota = await quota_or_none(here, person.tenant)
+    context: dict[str, Any] = {
+        "plan": {"name": person.plan, "title": await here.quotas.title(person.plan)},
+        "zone": zone_name,
+        "month_label": f"{month:%B %Y}",
+        "quota": quota,
+        "today": report.sums(row for row in rows if row.day == today.date().isoformat()),
+        "month": report.sums(rows),
+        "by_model": report.by_model(rows),
+        "chart": report.chart(rows, month.date(), today.date()),
+        "problems": [problem] if problem else [],
+    }
+    return await page(request, "usage.html", context)
+
+
+async def month_rows(here: Parts, tenant: str, zone_name: str) -> tuple[list[UsageRow], str | None]:
+    """This month's rows by day and model; or none, and the sentence that says why."""
+    now_at = here.clock.now_at()
+    try:
+        found = await here.meter.usage(
+            tenant=tenant,
+            from_at=words.at(words.month_start(now_at, zone_name)),
+            to_at=now_at + 1,
+            zone=zone_name,
+        )
+    except AlcoveError:
+        return [], "The meter does not answer just now. Everything is counted and shown later."
+    return found.rows, None
+
+
+async def quota_or_none(here: Parts, tenant: str) -> dict[str, Any] | None:
+    """*Quota* of the templates; None while the meter cannot be asked."""
+    try:
+        return (await here.quotas.of(tenant)).for_page()
+    except AlcoveError:
+        return None

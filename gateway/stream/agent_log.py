@@ -1,0 +1,171 @@
+"""The agent's log as a source: joined when there is an agent, resumed after its last number, never trusted."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from gateway.limits import Limits
+from gateway.relay.forward import Call, headers_for
+from gateway.relay.instances import Instances
+from gateway.relay.upstreams import Upstreams
+from gateway.stream.cursor import EPOCH, Cursor
+from infra.kit import sse
+from infra.kit.errors import AlcoveError
+from infra.kit.relay import RelayRequest, RelayResponse
+from spawner.wire import Instance
+
+log = logging.getLogger(__name__)
+
+_TYPES = frozenset(
+    (
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "TOOL_CALL_START",
+        "TOOL_CALL_END",
+        "RUN_FINISHED",
+        "RUN_ERROR",
+    )
+)
+# Other CUSTOM names are ours (quota, signed_out …); an agent that sends them is not heard.
+_CUSTOM = frozenset(("log.reset", "conversation.updated", "conversation.deleted", "notice"))
+ENDINGS = frozenset(("RUN_FINISHED", "RUN_ERROR"))
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One event of the log, its JSON as the agent wrote it."""
+
+    epoch: str
+    seq: int
+    type: str
+    data: str
+
+
+class AgentLog:
+    """Follows one tenant's log for one tab."""
+
+    def __init__(
+        self,
+        tenant: str,
+        cursor: Cursor,
+        instances: Instances,
+        upstreams: Upstreams,
+        limits: Limits,
+    ) -> None:
+        self._tenant, self._instances, self._upstreams = tenant, instances, upstreams
+        self._limits = limits
+        self._epoch, self._seq = cursor.epoch, cursor.agent_seq
+        self._changed = asyncio.Event()
+
+    def look_again(self) -> None:
+        """The instance changed."""
+        self._changed.set()
+
+    async def events(self) -> AsyncIterator[LogEvent]:
+        """The log's events after the cursor, across restarts of the agent; never ends, never wakes."""
+        while True:
+            self._changed.clear()
+            instance = await self._instance()
+            if instance is None:
+                await self._wait(30 * self._limits.stream_retry_s)
+                continue
+            try:
+                async for event in self._follow(instance):
+                    yield event
+            except (AlcoveError, ValueError) as error:
+                self._instances.forget(instance)
+                log.info(
+                    "stream.agent_lost", extra={"tenant": self._tenant, "why": str(error)[:200]}
+                )
+            await self._wait(self._limits.stream_retry_s)
+
+    async def _instance(self) -> Instance | None:
+        try:
+            instance = await self._instances.current(self._tenant)
+        except AlcoveError:
+            return None
+        return instance if instance.state == "ready" and instance.url else None
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _follow(self, instance: Instance) -> AsyncIterator[LogEvent]:
+        query: dict[str, str | int] = {"after": self._seq}
+        if self._epoch is not None:
+            query["epoch"] = self._epoch
+        call = Call("GET", f"/api/events?{urlencode(query)}", [("accept", "text/event-stream")])
+        headers = headers_for(self._upstreams.secret(instance), call)
+        response = await self._upstreams.of(instance).open(
+            RelayRequest(call.method, call.target, headers)
+        )
+        try:
+            _require_stream(response)
+            async for event in self._parsed(response):
+                yield event
+        finally:
+            await response.close()
+
+    async def _parsed(self, response: RelayResponse) -> AsyncIterator[LogEvent]:
+        parser = sse.Parser(max_line_chars=self._limits.event_chars)
+        since_event = 0
+        async for chunk in response.chunks():
+            since_event += len(chunk)
+            for raw in parser.feed(chunk):
+                since_event = 0
+                event = self._next(raw)
+                if event is not None:
+                    yield event
+            if since_event > 2 * self._limits.event_chars:
+                raise ValueError("an event without end")
+
+    def _next(self, raw: sse.Event) -> LogEvent | None:
+        """The event, if it is one and comes after the last; moves on."""
+        found = read_event(raw)
+        if found is None:
+            return None
+        seq, kind, parsed = found
+        if parsed.get("name") == "log.reset" and kind == "CUSTOM":
+            epoch = parsed.get("epoch")
+            if not isinstance(epoch, str) or not EPOCH.fullmatch(epoch):
+                raise ValueError("a log without an epoch")
+            self._epoch, self._seq = epoch, seq
+            return LogEvent(epoch, seq, "log.reset", raw.data)
+        if self._epoch is None or seq <= self._seq:
+            return None
+        self._seq = seq
+        return LogEvent(self._epoch, seq, kind, raw.data)
+
+
+def read_event(raw: sse.Event) -> tuple[int, str, dict[str, Any]] | None:
+    """Number, type and content of an agent's frame; None for what an agent may not say to a browser."""
+    try:
+        parsed = orjson.loads(raw.data)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(parsed, dict) or raw.event != "message":
+        return None
+    seq, kind, name = parsed.get("seq"), parsed.get("type"), parsed.get("name")
+    if type(seq) is not int or not 0 <= seq < 10**15 or raw.id != str(seq):
+        return None
+    known = kind in _TYPES if isinstance(kind, str) else False
+    custom = kind == "CUSTOM" and isinstance(name, str) and name in _CUSTOM
+    return (seq, str(kind), parsed) if known or custom else None
+
+
+def _require_stream(response: RelayResponse) -> None:
+    kinds = [v for k, v in response.headers if k.lower() == "content-type"]
+    encoded = any(k.lower() == "content-encoding" for k, _ in response.headers)
+    stream = len(kinds) == 1 and kinds[0].split(";")[0].strip().lower() == "text/event-stream"
+    if response.status != 200 or encoded or not stream:
+        raise AlcoveError("bad_gateway", "the agent gave no event stream", reason="agent_answer")

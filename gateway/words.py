@@ -1,0 +1,107 @@
+"""Numbers and moments as people read them. The same on every page and in the stream."""
+
+from datetime import UTC, datetime
+from fractions import Fraction
+from zoneinfo import ZoneInfo, available_timezones
+
+_NANOS = 1_000_000_000
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def money(nanos: int | None) -> str:
+    """Dollars: two decimals from a dollar, two significant digits below it, never `$0.00` for something."""
+    if nanos is None:
+        return "no limit"
+    sign, size = ("−" if nanos < 0 else ""), abs(nanos)
+    if size == 0:
+        return "$0"
+    places = 2
+    if size < _NANOS:
+        first = 10 - len(str(size))  # decimal place of the first digit that is not zero
+        places = max(2, first + 1)
+    scaled = round(Fraction(size * 10**places, _NANOS))
+    whole, part = divmod(scaled, 10**places)
+    digits = f"{part:0{places}d}"
+    if whole == 0:
+        digits = digits.rstrip("0").ljust(2, "0")
+    elif size < _NANOS:
+        digits = "00"
+    return f"{sign}${whole:,}.{digits}"
+
+
+def count(n: int | None) -> str:
+    """With thousands separators; a dash for what is not known."""
+    return "–" if n is None else f"{n:,}"
+
+
+def moment(at: int) -> datetime:
+    """The moment as a datetime in UTC."""
+    return datetime.fromtimestamp(at / 1000, UTC)
+
+
+def iso(at: int) -> str:
+    """The moment for a `datetime` attribute, to the second."""
+    return moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def day(when: datetime) -> str:
+    """`3 Nov 2026`."""
+    return f"{when.day} {when:%b %Y}"
+
+
+def long_moment(at: int) -> str:
+    """`3 November 2026, 14:05 UTC`."""
+    when = moment(at)
+    return f"{when.day} {when:%B %Y, %H:%M} UTC"
+
+
+def short_moment(at: int) -> str:
+    """`3 Nov 2026, 14:05 UTC`."""
+    when = moment(at)
+    return f"{day(when)}, {when:%H:%M} UTC"
+
+
+def distance(at: int, now_at: int) -> str:
+    """How long ago, or in how long; from 30 days on the date."""
+    seconds = (now_at - at) / 1000
+    size = abs(seconds)
+    if size < 45:
+        return "just now"
+    if size >= 30 * _DAY:
+        return day(moment(at))
+    if size < 45 * _MINUTE:
+        span = _plural(max(1, round(size / _MINUTE)), "minute")
+    elif size < 22 * _HOUR:
+        span = _plural(max(1, round(size / _HOUR)), "hour")
+    else:
+        days = max(1, round(size / _DAY))
+        if days == 1:
+            return "yesterday" if seconds > 0 else "tomorrow"
+        span = _plural(days, "day")
+    return f"{span} ago" if seconds > 0 else f"in {span}"
+
+
+def zone(name: str | None) -> str:
+    """The IANA zone that `name` is, else `UTC`."""
+    return name if name in available_timezones() else "UTC"
+
+
+def month_start(now_at: int, zone_name: str) -> datetime:
+    """Midnight of the month's first day in the zone."""
+    local = moment(now_at).astimezone(ZoneInfo(zone_name))
+    return local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def day_start(now_at: int, zone_name: str) -> datetime:
+    """Today's midnight in the zone."""
+    local = moment(now_at).astimezone(ZoneInfo(zone_name))
+    return local.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def at(when: datetime) -> int:
+    """Milliseconds since the epoch of a datetime with a zone."""
+    return round(when.timestamp() * 1000)
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
