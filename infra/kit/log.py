@@ -14,6 +14,8 @@ from typing import Any
 
 _context: ContextVar[dict[str, str]] = ContextVar("log_context", default={})  # noqa: B039 (never mutated)
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+# Libraries that narrate what our own lines say already (alembic at every readiness check).
+_NOISY = ("uvicorn.access", "uvicorn.error", "alembic", "httpx", "docker", "urllib3")
 
 
 @contextmanager
@@ -73,5 +75,5 @@ def configure(service: str, level: str = "info") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for noisy in ("uvicorn.access", "httpx", "docker", "urllib3"):
+    for noisy in _NOISY:
         logging.getLogger(noisy).setLevel("WARNING")
