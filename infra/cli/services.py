@@ -103,6 +103,7 @@ def _spawner(home: Home, _port: int | None) -> dict[str, str]:
         "ALCOVE_METER_URL": _control(home, "meter"),
         "ALCOVE_SPAWNER_TENANTS_DIR": str(home.data / "tenants"),
         "ALCOVE_SPAWNER_STOP_ON_EXIT": "1",
+        "ALCOVE_SPAWNER_STOP_GRACE_S": "2.5",  # Ctrl-C ends everything within 10 s
         "ALCOVE_DEPLOYMENT_SECRET_FILE": str(home.secret_file("deployment_secret")),
     }
 

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +24,10 @@ def _postgres() -> bool:
     return bool(shutil.which("initdb") or list(Path("/usr/lib/postgresql").glob("*/bin/initdb")))
 
 
+ENGINE = "Docker Engine"
 PARTS = (
     Part(
-        "Docker Engine",
+        ENGINE,
         # Its client alone is not enough: elsewhere an engine may answer that was not started here.
         lambda: bool(shutil.which("dockerd") and shutil.which("iptables")) or engine.answers(),
         ("docker.io", "iptables"),
@@ -57,34 +58,46 @@ PARTS = (
 )
 
 
+def allowed() -> bool:
+    """Whether this machine may be changed: as root, unless ALCOVE_SETUP=0."""
+    return os.getuid() == 0 and os.environ.get("ALCOVE_SETUP") != "0"
+
+
 def provide() -> list[str]:
-    """Bring what is missing where this may be done, and name the rest; what stays missing."""
-    missing = [part for part in PARTS if not part.present()]
-    if missing and debian.is_here() and os.environ.get("ALCOVE_SETUP") != "0":
-        names = [package for part in missing for package in part.packages]
-        say.line(f"This machine lacks {', '.join(part.name for part in missing)}.")
-        say.line(f"Installing the system packages {' '.join(names)} (ALCOVE_SETUP=0 forbids it).")
-        debian.install(names)
-        missing = [part for part in PARTS if not part.present()]
+    """Bring what is missing where this may be done, and name the rest; a sentence for each lack that stays."""
+    install = debian.install if allowed() and debian.is_here() else None
+    missing = bring(PARTS, install)
     lost = [f"{part.name} is missing → {part.remedy} (not run: {part.tests})" for part in missing]
-    lost += _engine() if not any(part.name == "Docker Engine" for part in missing) else []
+    if not any(part.name == ENGINE for part in missing):
+        lost += _engine()
     for sentence in lost:
         say.line(f"  ! {sentence}")
     return lost
 
 
+def bring(parts: Sequence[Part], install: Callable[[list[str]], None] | None) -> list[Part]:
+    """Install what is missing, after saying what and how to forbid it; the parts that are missing still."""
+    missing = [part for part in parts if not part.present()]
+    if not missing or install is None:
+        return missing
+    names = [package for part in missing for package in part.packages]
+    say.line(f"This machine lacks {', '.join(part.name for part in missing)}.")
+    say.line(f"Installing the system packages {' '.join(names)} (ALCOVE_SETUP=0 forbids it).")
+    install(names)
+    return [part for part in missing if not part.present()]
+
+
 def _engine() -> list[str]:
-    """Start the engine where none answers, and give its client Compose v2 and buildx."""
-    may = os.getuid() == 0 and os.environ.get("ALCOVE_SETUP") != "0"
+    """Start the engine where none answers, and give its client Compose v2 and buildx; what cannot be had."""
     if not engine.answers():
-        if not may:
+        if not allowed():
             return ["No Docker engine answers → start it (not run: -m docker, -m compose)"]
         engine.start()
     lost = []
     for name in engine.PLUGINS:
         if engine.plugin_works(name):
             continue
-        if may and debian.is_here():
+        if allowed() and debian.is_here():
             engine.add_plugin(name)
         elif name == "compose":
             lost.append("docker compose is missing → install Compose v2 (not run: -m compose)")
