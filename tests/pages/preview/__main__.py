@@ -17,7 +17,11 @@ def main() -> None:
     port = asked.parse_args().port
     if not (DIST / "manifest.json").exists():
         sys.exit("The pages are not built yet: npm ci && node gateway/static/build.mjs")
-    addresses = ["/chat", *(f"/chat?scene={name}" for name in ("asleep", "stuck", "demo", "near", "limit")), *PAGES]
+    addresses = [
+        "/chat",
+        *(f"/chat?scene={name}" for name in ("asleep", "stuck", "demo", "near", "limit")),
+        *PAGES,
+    ]
     print(*(f"http://127.0.0.1:{port}{address}" for address in addresses), sep="\n")
     web.run_app(create_app(), host="127.0.0.1", port=port, print=None)
 

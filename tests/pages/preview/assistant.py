@@ -15,7 +15,15 @@ from infra.kit.ids import ulid
 from tests.pages.preview import words
 
 Frame = dict[str, Any]
-PHASES = (("queued", "absent", 0.15), ("key", "creating", 0.1), ("volume", "creating", 0.2), ("create", "creating", 0.5), ("start", "starting", 0.6), ("answering", "starting", 0.7), ("ready", "ready", 0.0))
+PHASES = (
+    ("queued", "absent", 0.15),
+    ("key", "creating", 0.1),
+    ("volume", "creating", 0.2),
+    ("create", "creating", 0.5),
+    ("start", "starting", 0.6),
+    ("answering", "starting", 0.7),
+    ("ready", "ready", 0.0),
+)
 TYPICAL = {"queued": 100, "key": 90, "volume": 150, "create": 450, "start": 500, "answering": 600}
 
 
@@ -48,9 +56,16 @@ class Assistant:
         for queue in self.listeners:
             queue.put_nowait(frame)
 
-    def append(self, kind: str, conversation: str, turn: str | None, **more: Any) -> Frame:
+    def append(self, kind: str, where: str, turn: str | None, **more: Any) -> Frame:
         """Numbers and keeps one frame of the agent's log, then tells it."""
-        frame = {"type": kind, "seq": len(self.log) + 1, "at": now_ms(), "conversation_id": conversation, "turn_id": turn, **more}
+        frame = {
+            "type": kind,
+            "seq": len(self.log) + 1,
+            "at": now_ms(),
+            "conversation_id": where,
+            "turn_id": turn,
+            **more,
+        }
         self.log.append(frame)
         self.tell(frame)
         return frame
@@ -58,14 +73,16 @@ class Assistant:
     def cursor_of(self, frame: Frame) -> str:
         """The opaque cursor that stands as `id:` on a numbered frame."""
         is_phase = frame.get("name") == "spawn.progress"
-        agent_seq, spawner_seq = (len(self.log), frame["seq"]) if is_phase else (frame["seq"], len(self.phases))
+        agent_seq, spawner_seq = (
+            (len(self.log), frame["seq"]) if is_phase else (frame["seq"], len(self.phases))
+        )
         return f"{self.epoch}.{agent_seq}.{spawner_seq}"
 
     async def listen(self, cursor: str | None) -> AsyncIterator[Frame | None]:
         """Frames from a cursor on; `None` closes the stream. First the states, as the gateway sends them."""
         queue: asyncio.Queue[Frame | None] = asyncio.Queue()
-        epoch, agent_seq, spawner_seq = (cursor.split(".") if cursor else ("", "0", "0"))
-        for frame in self.phases[int(spawner_seq):]:
+        epoch, agent_seq, spawner_seq = cursor.split(".") if cursor else ("", "0", "0")
+        for frame in self.phases[int(spawner_seq) :]:
             queue.put_nowait(frame)
         queue.put_nowait(self.instance())
         queue.put_nowait(self.quota())
@@ -74,7 +91,7 @@ class Assistant:
             known = epoch == self.epoch
             if not known:
                 queue.put_nowait(self.reset())
-            for frame in self.log[int(agent_seq):] if known else []:
+            for frame in self.log[int(agent_seq) :] if known else []:
                 queue.put_nowait(frame)
         self.listeners.add(queue)
         try:
@@ -89,13 +106,44 @@ class Assistant:
 
     def instance(self) -> Frame:
         """The instance's state, unnumbered."""
-        error = {"code": "unavailable", "message": "The machine has no room for another assistant just now."} if self.state == "failed" else None
-        return {"type": "CUSTOM", "name": "instance", "state": self.state, "generation": self.generation, "error": error}
+        error = (
+            {
+                "code": "unavailable",
+                "message": "The machine has no room for another assistant just now.",
+            }
+            if self.state == "failed"
+            else None
+        )
+        return {
+            "type": "CUSTOM",
+            "name": "instance",
+            "state": self.state,
+            "generation": self.generation,
+            "error": error,
+        }
 
     def quota(self) -> Frame:
         """The quota's state, unnumbered, with its words ready-made."""
-        level = "out" if self.percent >= 100 else "low" if self.percent >= 95 else "near" if self.percent >= 80 else "ok"
-        return {"type": "CUSTOM", "name": "quota", "plan": "Free", "percent": self.percent, "level": level, "spent": f"${self.percent / 100:.2f}", "limit": "$1.00", "left": f"${max(0, 100 - self.percent) / 100:.2f}", "resets_at": now_ms() + 9 * 86_400_000}
+        level = (
+            "out"
+            if self.percent >= 100
+            else "low"
+            if self.percent >= 95
+            else "near"
+            if self.percent >= 80
+            else "ok"
+        )
+        return {
+            "type": "CUSTOM",
+            "name": "quota",
+            "plan": "Free",
+            "percent": self.percent,
+            "level": level,
+            "spent": f"${self.percent / 100:.2f}",
+            "limit": "$1.00",
+            "left": f"${max(0, 100 - self.percent) / 100:.2f}",
+            "resets_at": now_ms() + 9 * 86_400_000,
+        }
 
     def do(self, work: Callable[[], Any]) -> None:
         """Runs a coroutine beside the requests and keeps hold of it."""
@@ -113,7 +161,18 @@ class Assistant:
                 phase, state = "failed", "failed"
             self.state = state if state != "absent" else "creating"
             error = self.instance()["error"] if phase == "failed" else None
-            frame = {"type": "CUSTOM", "name": "spawn.progress", "seq": len(self.phases) + 1, "at": now_ms(), "generation": self.generation, "state": self.state, "phase": phase, "message": phase, "typical_ms": TYPICAL.get(phase), "error": error}
+            frame = {
+                "type": "CUSTOM",
+                "name": "spawn.progress",
+                "seq": len(self.phases) + 1,
+                "at": now_ms(),
+                "generation": self.generation,
+                "state": self.state,
+                "phase": phase,
+                "message": phase,
+                "typical_ms": TYPICAL.get(phase),
+                "error": error,
+            }
             self.phases.append(frame)
             self.tell(frame)
             if phase == "failed":
@@ -134,10 +193,33 @@ class Assistant:
             return self.accepted[client_id]
         at, turn = now_ms(), ulid()
         if conversation not in self.conversations:
-            self.conversations[conversation] = {"id": conversation, "title": None, "created_at": at, "updated_at": at, "last_turn_state": "queued"}
-        message = {"id": ulid(), "conversation_id": conversation, "turn_id": turn, "role": "user", "text": text, "state": "complete", "error": None, "tools": [], "created_at": at, "client_message_id": client_id, "notices": []}
+            self.conversations[conversation] = {
+                "id": conversation,
+                "title": None,
+                "created_at": at,
+                "updated_at": at,
+                "last_turn_state": "queued",
+            }
+        message = {
+            "id": ulid(),
+            "conversation_id": conversation,
+            "turn_id": turn,
+            "role": "user",
+            "text": text,
+            "state": "complete",
+            "error": None,
+            "tools": [],
+            "created_at": at,
+            "client_message_id": client_id,
+            "notices": [],
+        }
         self.messages.setdefault(conversation, []).append(message)
-        answer = {"turn_id": turn, "message_id": message["id"], "conversation_id": conversation, "state": "queued"}
+        answer = {
+            "turn_id": turn,
+            "message_id": message["id"],
+            "conversation_id": conversation,
+            "state": "queued",
+        }
         self.accepted[client_id] = answer
         self.do(lambda: self.answer(conversation, turn, message))
         return answer
@@ -145,9 +227,27 @@ class Assistant:
     async def answer(self, conversation: str, turn: str, message: Frame) -> None:
         """Streams one scripted answer, word by word."""
         script = words.script_for(message["text"])
-        answer = {"id": ulid(), "conversation_id": conversation, "turn_id": turn, "role": "assistant", "text": "", "state": "streaming", "error": None, "tools": [], "created_at": now_ms(), "notices": [], "model": "anthropic/claude-sonnet-4-5"}
+        answer = {
+            "id": ulid(),
+            "conversation_id": conversation,
+            "turn_id": turn,
+            "role": "assistant",
+            "text": "",
+            "state": "streaming",
+            "error": None,
+            "tools": [],
+            "created_at": now_ms(),
+            "notices": [],
+            "model": "anthropic/claude-sonnet-4-5",
+        }
         self.messages[conversation].append(answer)
-        self.append("RUN_STARTED", conversation, turn, message=dict(message), assistant_message_id=answer["id"])
+        self.append(
+            "RUN_STARTED",
+            conversation,
+            turn,
+            message=dict(message),
+            assistant_message_id=answer["id"],
+        )
         await asyncio.sleep(script.think_s)
         for tool in script.tools:
             await self._use(conversation, turn, answer, tool)
@@ -157,31 +257,67 @@ class Assistant:
                 break
             offset = len(answer["text"])
             answer["text"] += piece
-            self.append("TEXT_MESSAGE_CONTENT", conversation, turn, message_id=answer["id"], delta=piece, offset=offset)
+            self.append(
+                "TEXT_MESSAGE_CONTENT",
+                conversation,
+                turn,
+                message_id=answer["id"],
+                delta=piece,
+                offset=offset,
+            )
             await asyncio.sleep(self.pace_s)
         self._end(conversation, turn, answer, script)
 
     async def _use(self, conversation: str, turn: str, answer: Frame, tool: Frame) -> None:
-        call = {"id": ulid(), **tool, "state": "running", "result_preview": None, "started_at": now_ms(), "ended_at": None, "text_offset": len(answer["text"])}
+        call = {
+            "id": ulid(),
+            **tool,
+            "state": "running",
+            "result_preview": None,
+            "started_at": now_ms(),
+            "ended_at": None,
+            "text_offset": len(answer["text"]),
+        }
         answer["tools"].append(call)
         self.append("TOOL_CALL_START", conversation, turn, tool_call=dict(call))
         await asyncio.sleep(20 * self.pace_s)
-        call |= {"state": tool.get("ends", "done"), "result_preview": tool["finds"], "ended_at": now_ms()}
+        call |= {
+            "state": tool.get("ends", "done"),
+            "result_preview": tool["finds"],
+            "ended_at": now_ms(),
+        }
         self.append("TOOL_CALL_END", conversation, turn, tool_call=dict(call))
 
     def _end(self, conversation: str, turn: str, answer: Frame, script: words.Script) -> None:
         if script.error and turn not in self.stopped:
             answer |= {"state": "failed", "error": script.error}
-            self.append("RUN_ERROR", conversation, turn, code=script.error["code"], message_text=script.error["message"], retryable=True, details=script.error["details"], message=dict(answer))
+            self.append(
+                "RUN_ERROR",
+                conversation,
+                turn,
+                code=script.error["code"],
+                message_text=script.error["message"],
+                retryable=True,
+                details=script.error["details"],
+                message=dict(answer),
+            )
         else:
             answer["state"] = "stopped" if turn in self.stopped else "complete"
             self.append("TEXT_MESSAGE_END", conversation, turn, message_id=answer["id"])
-            self.append("RUN_FINISHED", conversation, turn, outcome=answer["state"], message=dict(answer))
+            self.append(
+                "RUN_FINISHED", conversation, turn, outcome=answer["state"], message=dict(answer)
+            )
         known = self.conversations.get(conversation)
         if known is None:
             return
-        known |= {"title": known["title"] or words.title_of(self.messages[conversation][0]["text"]), "updated_at": now_ms(), "last_turn_state": answer["state"]}
-        self.append("CUSTOM", conversation, turn, name="conversation.updated", conversation=dict(known))
+        known |= {
+            "title": known["title"] or words.title_of(self.messages[conversation][0]["text"]),
+            "updated_at": now_ms(),
+            "last_turn_state": answer["state"],
+        }
+        self.append(
+            "CUSTOM", conversation, turn, name="conversation.updated", conversation=dict(known)
+        )
 
     def snapshot(self, conversation: str, before: str | None, limit: int) -> Frame | None:
         """The contracts' page of messages, consistent as of `seq`; None when there is no such conversation."""
@@ -190,17 +326,58 @@ class Assistant:
         rows = self.messages[conversation]
         end = next((n for n, row in enumerate(rows) if row["id"] == before), len(rows))
         start = max(0, end - limit)
-        return {"messages": [dict(row) for row in rows[start:end]], "epoch": self.epoch, "seq": len(self.log), "has_more": start > 0}
+        return {
+            "messages": [dict(row) for row in rows[start:end]],
+            "epoch": self.epoch,
+            "seq": len(self.log),
+            "has_more": start > 0,
+        }
 
     def remember(self, title: str, turns: list[tuple[str, str]], days_ago: int) -> str:
         """Puts a finished conversation into the past."""
         conversation, at = ulid(), now_ms() - days_ago * 86_400_000
-        self.conversations[conversation] = {"id": conversation, "title": title, "created_at": at, "updated_at": at, "last_turn_state": "complete"}
+        self.conversations[conversation] = {
+            "id": conversation,
+            "title": title,
+            "created_at": at,
+            "updated_at": at,
+            "last_turn_state": "complete",
+        }
         rows = self.messages.setdefault(conversation, [])
         for step, (asked, answered) in zip(itertools.count(), turns, strict=False):
             turn = ulid()
-            common = {"conversation_id": conversation, "turn_id": turn, "state": "complete", "error": None, "created_at": at + step * 60_000, "notices": []}
-            tools = [{"id": ulid(), **words.SEARCH, "state": "done", "result_preview": words.SEARCH["finds"], "started_at": at, "ended_at": at + 340, "text_offset": 0}] if step == 0 else []
+            common = {
+                "conversation_id": conversation,
+                "turn_id": turn,
+                "state": "complete",
+                "error": None,
+                "created_at": at + step * 60_000,
+                "notices": [],
+            }
+            tools = (
+                [
+                    {
+                        "id": ulid(),
+                        **words.SEARCH,
+                        "state": "done",
+                        "result_preview": words.SEARCH["finds"],
+                        "started_at": at,
+                        "ended_at": at + 340,
+                        "text_offset": 0,
+                    }
+                ]
+                if step == 0
+                else []
+            )
             rows.append({"id": ulid(), "role": "user", "text": asked, "tools": [], **common})
-            rows.append({"id": ulid(), "role": "assistant", "text": answered, "tools": tools, "model": "anthropic/claude-sonnet-4-5", **common})
+            rows.append(
+                {
+                    "id": ulid(),
+                    "role": "assistant",
+                    "text": answered,
+                    "tools": tools,
+                    "model": "anthropic/claude-sonnet-4-5",
+                    **common,
+                }
+            )
         return conversation

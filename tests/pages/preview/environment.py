@@ -17,7 +17,9 @@ DIST = GATEWAY / "static" / "dist"
 
 def _time(at: int, kind: str, text: str, title: str) -> Markup:
     iso = datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Markup('<time class="{}" datetime="{}" title="{}">{}</time>').format(kind, iso, title, text)
+    return Markup('<time class="{}" datetime="{}" title="{}">{}</time>').format(
+        kind, iso, title, text
+    )
 
 
 def _full(at: int) -> str:
@@ -30,7 +32,14 @@ def ago(at: int | None) -> Markup:
     if at is None:
         return Markup("never")
     seconds = round(time.time() - at / 1000)
-    size, unit = next(((s, u) for s, u in ((86_400, "day"), (3_600, "hour"), (60, "minute")) if abs(seconds) >= s), (0, ""))
+    size, unit = next(
+        (
+            (s, u)
+            for s, u in ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+            if abs(seconds) >= s
+        ),
+        (0, ""),
+    )
     if abs(seconds) < 45 or not size:
         return _time(at, "ago", "just now", _full(at))
     n = abs(seconds) // size
@@ -45,13 +54,19 @@ def when(at: int | None) -> Markup:
 
 def environment(dist: Path = DIST) -> Environment:
     """Templates, globals and filters over the built files of `dist`."""
-    made = Environment(loader=FileSystemLoader(GATEWAY / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(
+        loader=FileSystemLoader(GATEWAY / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
     def asset(name: str) -> str:
         return f"/static/{json.loads((dist / 'manifest.json').read_text())[name]}"
 
     def icon(name: str) -> Markup:
-        return Markup(json.loads((dist / "icons.json").read_text())[name])  # noqa: S704
+        return Markup(json.loads((dist / "icons.json").read_text())[name])
 
     def count(n: int | None) -> str:
         return "–" if n is None else f"{n:,}"

@@ -18,7 +18,7 @@ def _day(back: int) -> tuple[str, str]:
 
 def chart(days: int, scale: int) -> dict[str, Any]:
     """A month that looks lived in: quiet weekends, one busy day, a model that arrives half-way."""
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     rows = []
     for back in range(days - 1, -1, -1):
         day, label = _day(back)
@@ -30,7 +30,9 @@ def chart(days: int, scale: int) -> dict[str, Any]:
             values[MODELS[2]] = int(scale * 0.02 * chance.random())
         if (days - back) % 11 == 0:
             values = {}
-        rows.append({"day": day, "label": label, "values": values, "total_nanos": sum(values.values())})
+        rows.append(
+            {"day": day, "label": label, "values": values, "total_nanos": sum(values.values())}
+        )
     return {"series": MODELS, "days": rows, "total_nanos": sum(row["total_nanos"] for row in rows)}
 
 
@@ -65,14 +67,42 @@ def quota(percent: int, level: str) -> dict[str, Any]:
 
 def by_model(scale: int) -> list[dict[str, Any]]:
     """*Row*s, dearest first."""
-    return [{"model": model, **sums(scale // n)} for model, n in zip(MODELS, (2, 5, 20), strict=True)]
+    return [
+        {"model": model, **sums(scale // n)} for model, n in zip(MODELS, (2, 5, 20), strict=True)
+    ]
 
 
 def tenants(count: int = 12) -> list[dict[str, Any]]:
     """Rows of the tenants' table, with every status and state among them."""
-    names = ["mara.lindqvist", "jonas.weber", "a.okafor", "li.wei", "sofia.castro", "t.nakamura", "elif.demir", "p.novak", "grace.hall", "omar.haddad", "a-very-long-name-that-somebody-really-has", "ruth.cohen"]
-    states = ["ready", "stopped", "starting", "stopped", "failed", "absent", "stopping", "ready", "stopped", "ready", "stopped", None]
-    chance = random.Random(3)  # noqa: S311
+    names = [
+        "mara.lindqvist",
+        "jonas.weber",
+        "a.okafor",
+        "li.wei",
+        "sofia.castro",
+        "t.nakamura",
+        "elif.demir",
+        "p.novak",
+        "grace.hall",
+        "omar.haddad",
+        "a-very-long-name-that-somebody-really-has",
+        "ruth.cohen",
+    ]
+    states = [
+        "ready",
+        "stopped",
+        "starting",
+        "stopped",
+        "failed",
+        "absent",
+        "stopping",
+        "ready",
+        "stopped",
+        "ready",
+        "stopped",
+        None,
+    ]
+    chance = random.Random(3)
     return [
         {
             "tenant": f"t{n:015d}".replace("0", "a").replace("1", "b"),
@@ -93,36 +123,118 @@ PLANS = [
     {"name": "free", "title": "Free", "charge_month_nanos": 1_000_000_000},
     {"name": "plus", "title": "Plus", "charge_month_nanos": 20_000_000_000},
 ]
-PROBE_OK = {"ok": True, "at": NOW - 240_000, "detail": "Answered with claude-sonnet-4-5.", "latency_ms": 812, "models": 9}
-PROBE_BAD = {"ok": False, "at": NOW - 60_000, "detail": "The provider refused the key (401). Check that it was copied whole.", "latency_ms": None, "models": None}
+PROBE_OK = {
+    "ok": True,
+    "at": NOW - 240_000,
+    "detail": "Answered with claude-sonnet-4-5.",
+    "latency_ms": 812,
+    "models": 9,
+}
+PROBE_BAD = {
+    "ok": False,
+    "at": NOW - 60_000,
+    "detail": "The provider refused the key (401). Check that it was copied whole.",
+    "latency_ms": None,
+    "models": None,
+}
 
 
 def provider(**changes: Any) -> dict[str, Any]:
     """One row of the providers' list."""
     row = {
-        "id": "p1", "name": "Anthropic", "kind": "anthropic", "base_url": None, "key_hint": "q7Xw", "enabled": True, "local": False,
-        "demo": False, "default_model": "claude-sonnet-4-5", "is_default": True, "models": 9, "probe": PROBE_OK,
+        "id": "p1",
+        "name": "Anthropic",
+        "kind": "anthropic",
+        "base_url": None,
+        "key_hint": "q7Xw",
+        "enabled": True,
+        "local": False,
+        "demo": False,
+        "default_model": "claude-sonnet-4-5",
+        "is_default": True,
+        "models": 9,
+        "probe": PROBE_OK,
     }
     return row | changes
 
 
-DEMO = provider(id="demo", name="Built-in model", kind="compatible", key_hint=None, local=True, demo=True, default_model="smollm2-135m", models=1, probe=None)
+DEMO = provider(
+    id="demo",
+    name="Built-in model",
+    kind="compatible",
+    key_hint=None,
+    local=True,
+    demo=True,
+    default_model="smollm2-135m",
+    models=1,
+    probe=None,
+)
 INSTANCE = {
-    "tenant": "taaaaaaaaaaaaaaa", "state": "ready", "generation": 7, "plan": "plus", "runtime": "docker", "phase": "ready", "error": None,
-    "changed_at": NOW - 900_000, "started_at": NOW - 900_000, "last_activity_at": NOW - 30_000, "alive_because": "an answer is under way", "next_schedule_at": None,
+    "tenant": "taaaaaaaaaaaaaaa",
+    "state": "ready",
+    "generation": 7,
+    "plan": "plus",
+    "runtime": "docker",
+    "phase": "ready",
+    "error": None,
+    "changed_at": NOW - 900_000,
+    "started_at": NOW - 900_000,
+    "last_activity_at": NOW - 30_000,
+    "alive_because": "an answer is under way",
+    "next_schedule_at": None,
 }
 AUDIT = [
-    {"at": NOW - 7_200_000, "actor": "ines@alcove.example", "action": "Quota changed", "reason": "Conference week, agreed by mail.", "before": "$20.00", "after": "$35.00"},
-    {"at": NOW - 3 * DAY_MS, "actor": "ines@alcove.example", "action": "Plan changed", "reason": "Asked for it.", "before": "free", "after": "plus"},
-    {"at": NOW - 41 * DAY_MS, "actor": "ines@alcove.example", "action": "Instance stopped", "reason": None, "before": None, "after": None},
+    {
+        "at": NOW - 7_200_000,
+        "actor": "ines@alcove.example",
+        "action": "Quota changed",
+        "reason": "Conference week, agreed by mail.",
+        "before": "$20.00",
+        "after": "$35.00",
+    },
+    {
+        "at": NOW - 3 * DAY_MS,
+        "actor": "ines@alcove.example",
+        "action": "Plan changed",
+        "reason": "Asked for it.",
+        "before": "free",
+        "after": "plus",
+    },
+    {
+        "at": NOW - 41 * DAY_MS,
+        "actor": "ines@alcove.example",
+        "action": "Instance stopped",
+        "reason": None,
+        "before": None,
+        "after": None,
+    },
 ]
 PROBES = [
-    {"name": "Docker Engine answers", "ok": True, "detail": "Engine 20.10.24 at unix:///var/run/docker.sock.", "remedy": None},
-    {"name": "A base image can be had", "ok": True, "detail": "python:3.12-slim is on this machine.", "remedy": None},
-    {"name": "A socket shared with a container answers", "ok": False, "detail": "The container started, but its socket refused the connection.", "remedy": "Run the spawner on the same machine as the Engine, not through a remote DOCKER_HOST."},
+    {
+        "name": "Docker Engine answers",
+        "ok": True,
+        "detail": "Engine 20.10.24 at unix:///var/run/docker.sock.",
+        "remedy": None,
+    },
+    {
+        "name": "A base image can be had",
+        "ok": True,
+        "detail": "python:3.12-slim is on this machine.",
+        "remedy": None,
+    },
+    {
+        "name": "A socket shared with a container answers",
+        "ok": False,
+        "detail": "The container started, but its socket refused the connection.",
+        "remedy": "Run the spawner on the same machine as the Engine, not through a remote DOCKER_HOST.",
+    },
 ]
 SERVICES = [
     {"name": "Gateway", "ok": True, "detail": "Database at its newest migration."},
     {"name": "Spawner", "ok": True, "detail": "Answered in 3 ms."},
-    {"name": "Metering proxy", "ok": False, "detail": "No answer within 2 s. Assistants cannot ask models until it is back."},
+    {
+        "name": "Metering proxy",
+        "ok": False,
+        "detail": "No answer within 2 s. Assistants cannot ask models until it is back.",
+    },
 ]

@@ -24,20 +24,37 @@ HEARTBEAT_S = 15
 
 def refusal(status: int, code: str, message: str, **details: Any) -> web.Response:
     """An error as docs/contracts.md shapes it."""
-    return web.json_response({"error": {"code": code, "message": message, "details": details, "request_id": "preview"}}, status=status)
+    return web.json_response(
+        {"error": {"code": code, "message": message, "details": details, "request_id": "preview"}},
+        status=status,
+    )
 
 
 def common(request: web.Request) -> dict[str, Any]:
     """What every template gets."""
     theme = request.cookies.get("alcove_theme", "auto")
-    return {"theme": theme if theme in ("light", "dark") else "auto", "csrf": "preview", "account": samples.PERSON, "path": request.path, "notice": request.query.get("notice"), "error": request.query.get("error")}
+    return {
+        "theme": theme if theme in ("light", "dark") else "auto",
+        "csrf": "preview",
+        "account": samples.PERSON,
+        "path": request.path,
+        "notice": request.query.get("notice"),
+        "error": request.query.get("error"),
+    }
 
 
 def page(request: web.Request, template: str, context: dict[str, Any]) -> web.Response:
     """One rendered page under the gateway's own CSP."""
     chat = request.path.startswith("/chat")
     html = render(request.app[MADE], template, **common(request) | context)
-    return web.Response(text=html, content_type="text/html", headers={"content-security-policy": CSP + (TRUSTED_TYPES if chat else ""), "cache-control": "no-store"})
+    return web.Response(
+        text=html,
+        content_type="text/html",
+        headers={
+            "content-security-policy": CSP + (TRUSTED_TYPES if chat else ""),
+            "cache-control": "no-store",
+        },
+    )
 
 
 async def sample(request: web.Request) -> web.Response:
@@ -47,10 +64,18 @@ async def sample(request: web.Request) -> web.Response:
     template, context = PAGES[request.path]
     if request.path == "/admin/tenants" and request.headers.get("HX-Request") == "true":
         template = "admin/_tenants.html"
-        query = context["query"] | {key: request.query[key] for key in ("q", "plan", "status", "state", "sort", "order") if key in request.query}
+        query = context["query"] | {
+            key: request.query[key]
+            for key in ("q", "plan", "status", "state", "sort", "order")
+            if key in request.query
+        }
         query["page"] = int(request.query.get("page", "1"))
         rows = [row for row in context["rows"] if query["q"] in row["email"]]
-        context = context | {"query": query, "rows": rows, "total": len(rows) if query["q"] else context["total"]}
+        context = context | {
+            "query": query,
+            "rows": rows,
+            "total": len(rows) if query["q"] else context["total"],
+        }
     return page(request, template, context)
 
 
@@ -65,7 +90,14 @@ async def chat(request: web.Request) -> web.Response:
     scene = request.query.get("scene")
     if scene:
         set_scene(request.app, scene)
-    boot = {"conversation_id": request.match_info.get("id"), "csrf": "preview", "email": samples.ADMIN["email"], "is_admin": True, "demo_model": request.app[SCENE]["name"] == "demo", "plan": "Free"}
+    boot = {
+        "conversation_id": request.match_info.get("id"),
+        "csrf": "preview",
+        "email": samples.ADMIN["email"],
+        "is_admin": True,
+        "demo_model": request.app[SCENE]["name"] == "demo",
+        "plan": "Free",
+    }
     return page(request, "chat.html", {"boot": boot, "account": samples.ADMIN})
 
 
@@ -83,7 +115,9 @@ def set_scene(app: web.Application, name: str) -> None:
 async def stream(request: web.Request) -> web.StreamResponse:
     """The one EventSource of a tab."""
     assistant = request.app[ASSISTANT]
-    response = web.StreamResponse(headers={"content-type": "text/event-stream", "cache-control": "no-cache, no-transform"})
+    response = web.StreamResponse(
+        headers={"content-type": "text/event-stream", "cache-control": "no-cache, no-transform"}
+    )
     await response.prepare(request)
     await response.write(b": here\nretry: 1000\n\n")
     frames = assistant.listen(request.headers.get("Last-Event-ID") or request.query.get("cursor"))
@@ -91,7 +125,11 @@ async def stream(request: web.Request) -> web.StreamResponse:
     try:
         while True:
             done, _ = await asyncio.wait({waiting}, timeout=HEARTBEAT_S)
-            frame = {"type": "CUSTOM", "name": "heartbeat", "at": now_ms()} if not done else waiting.result()
+            frame = (
+                {"type": "CUSTOM", "name": "heartbeat", "at": now_ms()}
+                if not done
+                else waiting.result()
+            )
             if frame is None:
                 return response
             if done:
@@ -108,7 +146,9 @@ async def wake(request: web.Request) -> web.Response:
     """Starts the phases, unless they run already."""
     assistant, scene = request.app[ASSISTANT], request.app[SCENE]["name"]
     assistant.do(lambda: assistant.wake(fails=scene == "stuck", slow=request.app[SCENE]["slow"]))
-    return web.json_response({"state": assistant.state, "generation": assistant.generation}, status=202)
+    return web.json_response(
+        {"state": assistant.state, "generation": assistant.generation}, status=202
+    )
 
 
 async def list_conversations(request: web.Request) -> web.Response:
@@ -117,8 +157,15 @@ async def list_conversations(request: web.Request) -> web.Response:
     if assistant.state != "ready":
         return refusal(503, "unavailable", "The assistant is not awake.", reason="agent_asleep")
     query = request.query.get("q", "").lower()
-    rows = [c for c in assistant.conversations.values() if query in (c["title"] or "").lower() or any(query in m["text"].lower() for m in assistant.messages[c["id"]])]
-    return web.json_response({"conversations": sorted(rows, key=lambda c: -c["updated_at"]), "next": None})
+    rows = [
+        c
+        for c in assistant.conversations.values()
+        if query in (c["title"] or "").lower()
+        or any(query in m["text"].lower() for m in assistant.messages[c["id"]])
+    ]
+    return web.json_response(
+        {"conversations": sorted(rows, key=lambda c: -c["updated_at"]), "next": None}
+    )
 
 
 async def change_conversation(request: web.Request) -> web.Response:
@@ -131,7 +178,13 @@ async def change_conversation(request: web.Request) -> web.Response:
         assistant.append("CUSTOM", key, None, name="conversation.deleted")
         return web.Response(status=204)
     assistant.conversations[key]["title"] = (await request.json())["title"]
-    assistant.append("CUSTOM", key, None, name="conversation.updated", conversation=dict(assistant.conversations[key]))
+    assistant.append(
+        "CUSTOM",
+        key,
+        None,
+        name="conversation.updated",
+        conversation=dict(assistant.conversations[key]),
+    )
     return web.json_response(assistant.conversations[key])
 
 
@@ -141,19 +194,36 @@ async def messages(request: web.Request) -> web.Response:
     if request.method == "GET":
         if assistant.state != "ready":
             return refusal(503, "unavailable", "The assistant is not awake.", reason="agent_asleep")
-        found = assistant.snapshot(key, request.query.get("before"), int(request.query.get("limit", "50")))
-        return web.json_response(found) if found else refusal(404, "not_found", "There is no such conversation.")
+        found = assistant.snapshot(
+            key, request.query.get("before"), int(request.query.get("limit", "50"))
+        )
+        return (
+            web.json_response(found)
+            if found
+            else refusal(404, "not_found", "There is no such conversation.")
+        )
     body = await request.json()
     refused = request.app[SCENE].get("refuse")
     if refused:
         return refusal(*refused)
     if assistant.state == "ready":
-        return web.json_response(assistant.post(key, body["client_message_id"], body["text"]), status=202)
-    waiting = {"client_message_id": body["client_message_id"], "conversation_id": key, "text": body["text"], "created_at": now_ms(), "state": "waiting", "error": None}
+        return web.json_response(
+            assistant.post(key, body["client_message_id"], body["text"]), status=202
+        )
+    waiting = {
+        "client_message_id": body["client_message_id"],
+        "conversation_id": key,
+        "text": body["text"],
+        "created_at": now_ms(),
+        "state": "waiting",
+        "error": None,
+    }
     assistant.pending.append(waiting)
     assistant.tell({"type": "CUSTOM", "name": "pending", "messages": assistant.pending})
     await wake(request)
-    return web.json_response({"state": "waiting", "client_message_id": body["client_message_id"]}, status=202)
+    return web.json_response(
+        {"state": "waiting", "client_message_id": body["client_message_id"]}, status=202
+    )
 
 
 async def turn(request: web.Request) -> web.Response:
@@ -162,8 +232,18 @@ async def turn(request: web.Request) -> web.Response:
     if request.method == "PUT":
         assistant.stopped.add(key)
         return web.json_response({}, status=202)
-    asked = next(m for rows in assistant.messages.values() for m in rows if m["turn_id"] == key and m["role"] == "user")
-    return web.json_response(assistant.post(asked["conversation_id"], (await request.json())["client_message_id"], asked["text"]), status=202)
+    asked = next(
+        m
+        for rows in assistant.messages.values()
+        for m in rows
+        if m["turn_id"] == key and m["role"] == "user"
+    )
+    return web.json_response(
+        assistant.post(
+            asked["conversation_id"], (await request.json())["client_message_id"], asked["text"]
+        ),
+        status=202,
+    )
 
 
 async def pending(request: web.Request) -> web.Response:
@@ -194,16 +274,47 @@ def create_app(dist: Path = DIST, pace_s: float = 0.03) -> web.Application:
     app[MADE] = environment(dist)
     app[SCENE] = {"name": "ready", "slow": 1.0}
     assistant = app[ASSISTANT] = Assistant(pace_s=pace_s)
-    assistant.remember("What to do with kitchen scraps", [("What could I do with my kitchen scraps? I have a balcony, but no garden.", words.COMPOST), ("Which of them is the cheapest?", words.TABLE), ("And how do I average the temperature over a week? Code, please.", words.CODE)], 0)
-    for title, days in (("Moving average in Python", 0), ("A letter to the landlord about the boiler", 1), ("Packing list for Lofoten", 1), ("Words for Ingrid's sixtieth", 3), ("Why is the sky darker at the zenith", 12), ("Notes on the choir's spring programme and who sings what", 40)):
+    assistant.remember(
+        "What to do with kitchen scraps",
+        [
+            (
+                "What could I do with my kitchen scraps? I have a balcony, but no garden.",
+                words.COMPOST,
+            ),
+            ("Which of them is the cheapest?", words.TABLE),
+            ("And how do I average the temperature over a week? Code, please.", words.CODE),
+        ],
+        0,
+    )
+    for title, days in (
+        ("Moving average in Python", 0),
+        ("A letter to the landlord about the boiler", 1),
+        ("Packing list for Lofoten", 1),
+        ("Words for Ingrid's sixtieth", 3),
+        ("Why is the sky darker at the zenith", 12),
+        ("Notes on the choir's spring programme and who sings what", 40),
+    ):
         assistant.remember(title, [(title, "Done, and noted.")], days)
-    app.add_routes([
-        web.get("/api/stream", stream), web.post("/api/wake", wake), web.get("/api/session", session),
-        web.get("/api/conversations", list_conversations), web.put("/api/conversations/{id}", change_conversation), web.delete("/api/conversations/{id}", change_conversation),
-        web.get("/api/conversations/{id}/messages", messages), web.post("/api/conversations/{id}/messages", messages),
-        web.put("/api/turns/{id}/cancellation", turn), web.post("/api/turns/{id}/retries", turn),
-        web.get("/api/pending-messages", pending), web.delete("/api/pending-messages/{id}", pending), web.post("/api/pending-messages/{id}/retries", pending),
-        web.post("/admin/providers/{id}/probes", probe), web.get("/chat", chat), web.get("/chat/{id}", chat),
-        web.static("/static", dist), web.get("/{any:.*}", sample),
-    ])
+    app.add_routes(
+        [
+            web.get("/api/stream", stream),
+            web.post("/api/wake", wake),
+            web.get("/api/session", session),
+            web.get("/api/conversations", list_conversations),
+            web.put("/api/conversations/{id}", change_conversation),
+            web.delete("/api/conversations/{id}", change_conversation),
+            web.get("/api/conversations/{id}/messages", messages),
+            web.post("/api/conversations/{id}/messages", messages),
+            web.put("/api/turns/{id}/cancellation", turn),
+            web.post("/api/turns/{id}/retries", turn),
+            web.get("/api/pending-messages", pending),
+            web.delete("/api/pending-messages/{id}", pending),
+            web.post("/api/pending-messages/{id}/retries", pending),
+            web.post("/admin/providers/{id}/probes", probe),
+            web.get("/chat", chat),
+            web.get("/chat/{id}", chat),
+            web.static("/static", dist),
+            web.get("/{any:.*}", sample),
+        ]
+    )
     return app

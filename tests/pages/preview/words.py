@@ -5,9 +5,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-SEARCH: dict[str, Any] = {"name": "memory_search", "title": "Searched its memory for", "arguments": {"query": "compost, balcony, worms", "limit": 5}, "finds": "3 facts\n- Has a balcony facing south, fourth floor.\n- Tried bokashi in spring; gave up because of the smell.\n- Wants something that needs ten minutes a week."}
-CLOCK: dict[str, Any] = {"name": "time_now", "title": "Looked at the clock", "arguments": {"zone": "Europe/Stockholm"}, "finds": "2026-11-30T13:05:00+01:00"}
-BROKEN: dict[str, Any] = {"name": "notes_read", "title": "Read the note", "arguments": {"name": "shopping"}, "finds": "There is no note called shopping.", "ends": "failed"}
+SEARCH: dict[str, Any] = {
+    "name": "memory_search",
+    "title": "Searched its memory for",
+    "arguments": {"query": "compost, balcony, worms", "limit": 5},
+    "finds": "3 facts\n- Has a balcony facing south, fourth floor.\n- Tried bokashi in spring; gave up because of the smell.\n- Wants something that needs ten minutes a week.",
+}
+CLOCK: dict[str, Any] = {
+    "name": "time_now",
+    "title": "Looked at the clock",
+    "arguments": {"zone": "Europe/Stockholm"},
+    "finds": "2026-11-30T13:05:00+01:00",
+}
+BROKEN: dict[str, Any] = {
+    "name": "notes_read",
+    "title": "Read the note",
+    "arguments": {"name": "shopping"},
+    "finds": "There is no note called shopping.",
+    "ends": "failed",
+}
 
 COMPOST = """You wanted something that takes **ten minutes a week** and does not smell, on a south-facing balcony. A small *worm box* fits that best; bokashi is what you gave up on in spring.
 
@@ -99,8 +115,16 @@ class Script:
         yield from re.findall(r"\S+\s*|\s+", self.text)
 
 
-LIMIT = {"code": "quota_exhausted", "message": "This month's quota is used up.", "details": {"reason": "quota_charge_month", "resets_at": 1796079600000}}
-FAILED = {"code": "unavailable", "message": "The model provider did not answer, three times in a row.", "details": {}}
+LIMIT = {
+    "code": "quota_exhausted",
+    "message": "This month's quota is used up.",
+    "details": {"reason": "quota_charge_month", "resets_at": 1796079600000},
+}
+FAILED = {
+    "code": "unavailable",
+    "message": "The model provider did not answer, three times in a row.",
+    "details": {},
+}
 
 
 def script_for(question: str) -> Script:
@@ -117,7 +141,10 @@ def script_for(question: str) -> Script:
     if "fail" in asked:
         return Script("I began to look into it, and", tools=[CLOCK, BROKEN], error=FAILED)
     if "long" in asked:
-        return Script("\n\n".join(f"Paragraph {n}. {COMPOST.splitlines()[0]}" for n in range(60)), think_s=0.05)
+        return Script(
+            "\n\n".join(f"Paragraph {n}. {COMPOST.splitlines()[0]}" for n in range(60)),
+            think_s=0.05,
+        )
     if "emoji" in asked:
         return Script("Naïve café 👩‍🚀👨‍👩‍👧 — ✓ done 🎉 and on.", think_s=0.0)
     return Script(COMPOST, tools=[SEARCH])

@@ -19,6 +19,9 @@ export function afterCodePoints(text, count) {
   return text.slice(index);
 }
 
+/** The way of one generation; it never goes back. */
+const STATE_ORDER = ["absent", "creating", "starting", "ready", "stopping", "stopped", "failed"];
+
 function newThread() {
   return { status: "empty", messages: [], epoch: null, floor: -1, hasMore: false, buffer: [], loadStartedAt: 0 };
 }
@@ -152,12 +155,15 @@ export function createStore({ now = Date.now } = {}) {
     return changes;
   }
 
+  /** One phase of a start. Phases of the past, replayed to a page that came late, never set the state back. */
   function applyProgress(frame) {
     if (frame.seq <= state.spawnerSeq) return [];
     state.spawnerSeq = frame.seq;
     if (frame.phase === "queued" || state.phases.at(-1)?.generation !== frame.generation) state.phases = [];
     state.phases.push({ ...frame, received_at: now() });
-    state.instance = { ...state.instance, state: frame.state, generation: frame.generation, error: frame.error ?? null };
+    const known = state.instance;
+    const isNews = known && (frame.generation > (known.generation ?? 0) || (frame.generation === known.generation && STATE_ORDER.indexOf(frame.state) > STATE_ORDER.indexOf(known.state)));
+    if (isNews) state.instance = { ...known, state: frame.state, generation: frame.generation, error: frame.error ?? null };
     return [{ kind: "instance" }];
   }
 

@@ -22,7 +22,7 @@ function userView({ actions, announce }) {
       iconButton(icon("x"), "Discard this message", () => actions.discard(entry.client_message_id)),
     ],
     failed: (entry) => [
-      h("span", { class: "badge bad" }, icon("circle-alert"), entry.error?.message ?? "Not delivered"),
+      h("span", { class: "badge bad" }, icon("circle-alert"), "Not delivered yet"),
       h("button", { type: "button", class: "button small", onclick: () => actions.retryPending(entry.client_message_id) }, "Try again"),
       h("button", { type: "button", class: "button small plain", onclick: () => actions.discard(entry.client_message_id) }, "Discard"),
     ],

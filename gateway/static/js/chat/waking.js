@@ -14,7 +14,7 @@ const WAKING = ["creating", "starting"];
 /**
  * What the card shows for these phases at this moment: `{ state, steps, elapsed, typical, slow, error }`.
  * `state`: "none" (nothing to show), "waking", "ready" or "failed". Durations come from the spawner's own
- * clock; only the step under way is measured here.
+ * clock; only the step under way is measured here. `typical`: how long that step usually takes.
  */
 export function wakingModel(phases, now) {
   const last = phases.at(-1);
@@ -32,13 +32,14 @@ export function wakingModel(phases, now) {
     return { ...step, state: done ? "done" : state === "failed" ? "broken" : "now", ms: begun === undefined ? null : until - begun };
   });
   const elapsed = last.at - phases[0].at + running;
-  const typical = phases.reduce((most, event) => Math.max(most, event.typical_ms ?? 0), 0) || null;
-  return { state, steps, elapsed, typical, slow: typical !== null && state === "waking" && elapsed > 2 * typical, error: last.error ?? null };
+  const typical = last.typical_ms ?? null;
+  return { state, steps, elapsed, typical, slow: typical !== null && running > Math.max(2 * typical, 1_000), error: last.error ?? null };
 }
 
+/** What to expect of the step under way, from how long it took before. */
 function expectation(model) {
-  if (model.slow) return "taking longer than usual";
-  return model.typical ? `usually ${duration(model.typical)}` : "";
+  if (model.slow) return "longer than usual";
+  return model.typical ? `this step usually takes ${duration(model.typical)}` : "";
 }
 
 function failedCard(model, actions) {
@@ -51,48 +52,70 @@ function failedCard(model, actions) {
   );
 }
 
-function wakingCard(model) {
-  const times = [duration(model.elapsed), expectation(model)].filter(Boolean).join(", ");
-  return h(
-    "section", { class: "waking", "aria-label": "Your assistant is waking up" },
-    h("div", { class: "waking-head" }, h("h2", {}, "Your assistant is waking up"), h("span", {}, times)),
-    h("ol", { class: "steps" }, model.steps.map((step) => h("li", { class: step.state, "aria-current": step.state === "now" ? "step" : null }, h("span", {}, step.label, step.state === "done" && step.ms !== null ? h("time", {}, ` ${duration(step.ms)}`) : "")))),
+/** The card is made once and then only changed, so that its movement is not begun anew. */
+function createWakingCard() {
+  const times = h("span", {});
+  const steps = STEPS.map((step) => ({ words: h("span", {}, step.label), node: h("li", {}) }));
+  const node = h(
+    "section", { class: "wake-card", "aria-label": "Your assistant is waking up" },
+    h("div", { class: "wake-head" }, h("h2", {}, "Your assistant is waking up"), times),
+    h("ol", { class: "steps" }, steps.map((step) => { step.node.append(step.words); return step.node; })),
     h("p", { class: "quiet" }, "Write already if you like. Your message is delivered as soon as it is awake."),
   );
+  return {
+    node,
+    update(model) {
+      times.textContent = [duration(model.elapsed), expectation(model)].filter(Boolean).join(", ");
+      model.steps.forEach((step, index) => {
+        const { node: item, words } = steps[index];
+        item.className = step.state;
+        item.toggleAttribute("aria-current", step.state === "now");
+        words.textContent = step.state === "done" && step.ms !== null ? `${step.label}, ${duration(step.ms)}` : step.label;
+      });
+    },
+  };
 }
 
-/** `draw(phases, instance)` keeps the card in `host`; it says "awake" for a moment only if it was seen waking. */
+/** `draw(phases, instance)` keeps the card in `host`; it says "awake" only if it was seen waking. */
 export function createWaking({ host, actions, announce, clock = globalThis }) {
+  const card = createWakingCard();
   let shown = "none";
   let ticking = null;
   let latest = { phases: [], instance: null };
 
-  function stopTicking() {
-    clock.clearInterval(ticking);
-    ticking = null;
+  /** The phases and the state come by two ways; where they differ, the state is right. */
+  function currentModel() {
+    const { phases, instance } = latest;
+    const model = wakingModel(phases, Date.now());
+    if (!instance) return { ...model, state: "none" };
+    if (instance.state === "failed") return { ...model, state: "failed", error: instance.error ?? model.error };
+    if (WAKING.includes(instance.state) && model.state === "waking") return model;
+    return { ...model, state: instance.state === "ready" && model.state === "ready" ? "ready" : "none" };
   }
 
+  const SHOW = {
+    none: () => host.replaceChildren(),
+    waking: () => { host.replaceChildren(card.node); announce("Your assistant is waking up."); },
+    failed: (model) => host.replaceChildren(failedCard(model, actions)),
+    ready: (model, before) => {
+      if (before !== "waking") return host.replaceChildren();
+      announce("Your assistant is awake.");
+      host.replaceChildren(h("p", { class: "quiet small" }, `Awake after ${duration(model.elapsed)}.`));
+      clock.setTimeout(() => { if (shown === "ready") host.replaceChildren(); }, 2_500);
+      return undefined;
+    },
+  };
+
   function draw() {
-    const { phases, instance } = latest;
-    let model = wakingModel(phases, Date.now());
-    if (instance?.state === "failed" && model.state !== "failed") model = { ...model, state: "failed", error: instance.error, steps: model.steps };
-    if (model.state === "waking" && instance && !WAKING.includes(instance.state)) model = { ...model, state: "none" };
+    const model = currentModel();
     if (model.state !== shown) {
-      if (model.state === "waking") announce("Your assistant is waking up.");
-      if (model.state === "ready" && shown === "waking") announce("Your assistant is awake.");
+      const before = shown;
+      shown = model.state;
+      SHOW[shown](model, before);
+      clock.clearInterval(ticking);
+      ticking = shown === "waking" ? clock.setInterval(draw, 100) : null;
     }
-    if (model.state === "waking") {
-      host.replaceChildren(wakingCard(model));
-      ticking ??= clock.setInterval(draw, 100);
-    } else {
-      stopTicking();
-      if (model.state === "failed") { if (shown !== "failed") host.replaceChildren(failedCard(model, actions)); }
-      else if (model.state === "ready" && shown === "waking") {
-        host.replaceChildren(h("p", { class: "quiet small" }, `Awake after ${duration(model.elapsed)}.`));
-        clock.setTimeout(() => { if (shown === "ready") host.replaceChildren(); }, 2_500);
-      } else if (model.state !== "ready") host.replaceChildren();
-    }
-    shown = model.state;
+    if (shown === "waking") card.update(model);
   }
 
   return { draw(phases, instance) { latest = { phases, instance }; draw(); } };
