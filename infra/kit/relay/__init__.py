@@ -7,6 +7,7 @@ response closes it, whatever happens above.
 """
 
 from infra.kit.relay.over_aiohttp import HttpUpstream
+from infra.kit.relay.over_protocol import ProtocolUpstream
 from infra.kit.relay.seam import (
     HOP_BY_HOP,
     Headers,
@@ -21,6 +22,7 @@ __all__ = [
     "HOP_BY_HOP",
     "Headers",
     "HttpUpstream",
+    "ProtocolUpstream",
     "RelayRequest",
     "RelayResponse",
     "Timeouts",

@@ -1,94 +1,37 @@
-"""The relay: the same bytes, honest endings, connections that are reused only when they are clean."""
+"""The seam's promises, over both implementations: the same bytes, honest endings, clean reuse only."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from infra.kit import unix
 from infra.kit.errors import AlcoveError
-from infra.kit.relay import HttpUpstream, RelayRequest, Timeouts, end_to_end
+from infra.kit.relay import RelayRequest, Timeouts, end_to_end
+from tests.kit.relay.raw import GET, OK, Kind, answers, body_of, raw_upstream
 from tests.waiting import until
 
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[None]]
-GET = RelayRequest("GET", "/x", [("host", "h")])
 
-
-class Raw:
-    """An upstream whose bytes the test writes itself; it counts its connections."""
-
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-        self.connections = 0
-        self.closed = 0
-        self.heads: list[bytes] = []
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                self.heads.append(head)
-                await self._handler(reader, writer, head)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            self.closed += 1
-            writer.close()
-
-
-@asynccontextmanager
-async def raw_upstream(
-    path: Path, handler: Handler, timeouts: Timeouts | None = None
-) -> AsyncIterator[tuple[Raw, HttpUpstream]]:
-    """A raw server on a unix socket and the relay's end to it."""
-    raw = Raw(handler)
-    server = await asyncio.start_unix_server(raw, sock=unix.bind(path / "up.sock"))
-    async with HttpUpstream(f"unix://{path}/up.sock", timeouts=timeouts) as upstream:
-        yield raw, upstream
-    server.close()
-    await server.wait_closed()
-
-
-def answers(raw: bytes) -> Handler:
-    async def handler(_: object, writer: asyncio.StreamWriter, __: bytes) -> None:
-        writer.write(raw)
-
-    return handler
-
-
-async def body_of(upstream: HttpUpstream, request: RelayRequest = GET) -> bytes:
-    response = await upstream.open(request)
-    try:
-        return b"".join([chunk async for chunk in response.chunks()])
-    finally:
-        await response.close()
-
-
-OK = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello"
-
-
-async def test_connection_is_reused_when_the_body_was_read(tmp_path: Path) -> None:
-    async with raw_upstream(tmp_path, answers(OK)) as (raw, upstream):
+async def test_connection_is_reused_when_the_body_was_read(kind: Kind, tmp_path: Path) -> None:
+    async with raw_upstream(kind, tmp_path, answers(OK)) as (raw, upstream):
         for _ in range(5):
             assert await body_of(upstream) == b"hello"
         assert raw.connections == 1
 
 
-async def test_connection_is_closed_when_surplus_bytes_follow(tmp_path: Path) -> None:
+async def test_connection_is_closed_when_surplus_bytes_follow(kind: Kind, tmp_path: Path) -> None:
     surplus = OK + b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"
-    async with raw_upstream(tmp_path, answers(surplus)) as (raw, upstream):
+    async with raw_upstream(kind, tmp_path, answers(surplus)) as (raw, upstream):
         for _ in range(3):
             assert await body_of(upstream) == b"hello"
         assert raw.connections == 3
 
 
-async def test_connection_is_closed_when_the_body_was_left_half_read(tmp_path: Path) -> None:
+async def test_connection_is_closed_when_the_body_was_left_half_read(
+    kind: Kind, tmp_path: Path
+) -> None:
     head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"
-    async with raw_upstream(tmp_path, answers(head)) as (raw, upstream):
+    async with raw_upstream(kind, tmp_path, answers(head)) as (raw, upstream):
         response = await upstream.open(GET)
         async for chunk in response.chunks():
             assert chunk == b"hello"
@@ -97,7 +40,9 @@ async def test_connection_is_closed_when_the_body_was_left_half_read(tmp_path: P
         await until(lambda: raw.closed == 1)
 
 
-async def test_first_chunk_arrives_when_the_rest_is_still_to_come(tmp_path: Path) -> None:
+async def test_first_chunk_arrives_when_the_rest_is_still_to_come(
+    kind: Kind, tmp_path: Path
+) -> None:
     go_on = asyncio.Event()
 
     async def handler(_: object, writer: asyncio.StreamWriter, __: bytes) -> None:
@@ -105,7 +50,7 @@ async def test_first_chunk_arrives_when_the_rest_is_still_to_come(tmp_path: Path
         await go_on.wait()
         writer.write(b"3\r\ntwo\r\n0\r\n\r\n")
 
-    async with raw_upstream(tmp_path, handler) as (_, upstream):
+    async with raw_upstream(kind, tmp_path, handler) as (_, upstream):
         response = await upstream.open(GET)
         chunks = response.chunks()
         assert await anext(chunks) == b"one"
@@ -122,78 +67,93 @@ async def test_first_chunk_arrives_when_the_rest_is_still_to_come(tmp_path: Path
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
-async def test_answer_is_bad_gateway_when_it_breaks_off(tmp_path: Path, broken: bytes) -> None:
+async def test_answer_is_bad_gateway_when_it_breaks_off(
+    kind: Kind, tmp_path: Path, broken: bytes
+) -> None:
     async def handler(_: object, writer: asyncio.StreamWriter, __: bytes) -> None:
         writer.write(broken)
         await writer.drain()
         raise ConnectionError
 
-    async with raw_upstream(tmp_path, handler) as (_, upstream):
+    async with raw_upstream(kind, tmp_path, handler) as (_, upstream):
         with pytest.raises(AlcoveError) as caught:
             await body_of(upstream)
     assert caught.value.code == "bad_gateway"
 
 
 @pytest.mark.parametrize("garbage", [b"", b"what?\r\n\r\n", b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n"])
-async def test_open_is_bad_gateway_when_no_answer_comes(tmp_path: Path, garbage: bytes) -> None:
+async def test_open_is_bad_gateway_when_no_answer_comes(
+    kind: Kind, tmp_path: Path, garbage: bytes
+) -> None:
     async def handler(_: object, writer: asyncio.StreamWriter, __: bytes) -> None:
         writer.write(garbage)
         await writer.drain()
         raise ConnectionError
 
-    async with raw_upstream(tmp_path, handler) as (_, upstream):
+    async with raw_upstream(kind, tmp_path, handler) as (_, upstream):
         with pytest.raises(AlcoveError) as caught:
             await upstream.open(GET)
     assert caught.value.code == "bad_gateway"
 
 
-async def test_open_is_unavailable_when_nobody_listens(tmp_path: Path) -> None:
-    async with HttpUpstream(f"unix://{tmp_path}/none.sock") as upstream:
+async def test_open_is_unavailable_when_nobody_listens(kind: Kind, tmp_path: Path) -> None:
+    async with kind(f"unix://{tmp_path}/none.sock") as upstream:
         with pytest.raises(AlcoveError) as caught:
             await upstream.open(GET)
     assert (caught.value.code, caught.value.reason) == ("unavailable", "unreachable")
 
 
-async def test_open_is_unavailable_when_a_stranger_owns_the_socket(tmp_path: Path) -> None:
+async def test_open_is_unavailable_when_a_stranger_owns_the_socket(
+    kind: Kind, tmp_path: Path
+) -> None:
     with unix.bind(tmp_path / "up.sock"):
-        async with HttpUpstream(f"unix://{tmp_path}/up.sock", owner_uid=12345) as upstream:
+        async with kind(f"unix://{tmp_path}/up.sock", owner_uid=12345) as upstream:
             with pytest.raises(AlcoveError) as caught:
                 await upstream.open(GET)
     assert caught.value.code == "unavailable"
 
 
-async def test_open_is_a_timeout_when_the_first_byte_does_not_come(tmp_path: Path) -> None:
+async def test_open_is_a_timeout_when_the_first_byte_does_not_come(
+    kind: Kind, tmp_path: Path
+) -> None:
     async def handler(reader: asyncio.StreamReader, _: object, __: bytes) -> None:
         await reader.read(1)
 
-    async with raw_upstream(tmp_path, handler, Timeouts(first_byte_s=0.05)) as (raw, upstream):
+    async with raw_upstream(kind, tmp_path, handler, Timeouts(first_byte_s=0.05)) as (
+        raw,
+        upstream,
+    ):
         with pytest.raises(AlcoveError) as caught:
             await upstream.open(GET)
         await until(lambda: raw.closed == 1)
     assert (caught.value.code, caught.value.reason) == ("timeout", "first_byte")
 
 
-async def test_chunks_are_a_timeout_when_the_stream_falls_silent(tmp_path: Path) -> None:
+async def test_chunks_are_a_timeout_when_the_stream_falls_silent(
+    kind: Kind, tmp_path: Path
+) -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: bytes) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
         await writer.drain()
         await reader.read(1)
 
-    async with raw_upstream(tmp_path, handler, Timeouts(idle_s=0.05)) as (raw, upstream):
+    async with raw_upstream(kind, tmp_path, handler, Timeouts(idle_s=0.05)) as (raw, upstream):
         with pytest.raises(AlcoveError) as caught:
             await body_of(upstream)
         await until(lambda: raw.closed == 1)
     assert (caught.value.code, caught.value.reason) == ("timeout", "idle")
 
 
-async def test_upstream_sees_the_end_when_the_reader_is_cancelled(tmp_path: Path) -> None:
+async def test_upstream_sees_the_end_when_the_reader_is_cancelled(
+    kind: Kind, tmp_path: Path
+) -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _: bytes) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
         await writer.drain()
         if not await reader.read(1):
             raise ConnectionError
 
-    async with raw_upstream(tmp_path, handler) as (raw, upstream):
+    async with raw_upstream(kind, tmp_path, handler) as (raw, upstream):
         reading = asyncio.create_task(body_of(upstream))
         await until(lambda: raw.heads)
         reading.cancel()
@@ -202,9 +162,9 @@ async def test_upstream_sees_the_end_when_the_reader_is_cancelled(tmp_path: Path
         await until(lambda: raw.closed == 1)
 
 
-async def test_request_is_sent_byte_for_byte_when_relayed(tmp_path: Path) -> None:
+async def test_request_is_sent_byte_for_byte_when_relayed(kind: Kind, tmp_path: Path) -> None:
     target = "/a%2Fb//c/../d?x=%20+&y=%C3%BC&&"
-    async with raw_upstream(tmp_path, answers(OK)) as (raw, upstream):
+    async with raw_upstream(kind, tmp_path, answers(OK)) as (raw, upstream):
         await body_of(upstream, RelayRequest("GET", target, [("host", "h"), ("X-One", "a")]))
     first, *lines = raw.heads[0].decode().split("\r\n")
     assert first == f"GET {target} HTTP/1.1"
@@ -213,18 +173,20 @@ async def test_request_is_sent_byte_for_byte_when_relayed(tmp_path: Path) -> Non
     assert names <= {"host", "x-one"}
 
 
-async def test_answer_is_not_decoded_when_compressed(tmp_path: Path) -> None:
+async def test_answer_is_not_decoded_when_compressed(kind: Kind, tmp_path: Path) -> None:
     raw_body = b"\x1f\x8bnot really gzip"
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(
         raw_body
     )
-    async with raw_upstream(tmp_path, answers(head + raw_body)) as (_, upstream):
+    async with raw_upstream(kind, tmp_path, answers(head + raw_body)) as (_, upstream):
         assert await body_of(upstream) == raw_body
 
 
-async def test_redirect_is_given_on_when_the_upstream_answers_one(tmp_path: Path) -> None:
+async def test_redirect_is_given_on_when_the_upstream_answers_one(
+    kind: Kind, tmp_path: Path
+) -> None:
     moved = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"
-    async with raw_upstream(tmp_path, answers(moved)) as (raw, upstream):
+    async with raw_upstream(kind, tmp_path, answers(moved)) as (raw, upstream):
         response = await upstream.open(GET)
         assert response.status == 302
         await response.close()

@@ -1,0 +1,99 @@
+"""A body on its way in: what arrived and was not taken yet, with an upper bound."""
+
+import asyncio
+from typing import Protocol
+
+# Held before the sender is made to wait; one more read of the socket may come on top.
+HIGH_WATER_BYTES = 64 * 1024
+
+
+class Valve(Protocol):
+    """Whoever feeds an inflow, and can stop and go on."""
+
+    def hold(self) -> None:
+        """Reads nothing more for now."""
+        ...
+
+    def flow(self) -> None:
+        """Reads on."""
+        ...
+
+
+class Inflow:
+    """Bytes between a parser that finds them and a coroutine that takes them. One reader at a time."""
+
+    __slots__ = ("_buffered", "_ended", "_error", "_loop", "_parts", "_valve", "_waiter", "holding")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, valve: Valve) -> None:
+        self._loop, self._valve = loop, valve
+        self._parts: list[bytes] = []
+        self._buffered = 0
+        self._ended = False
+        self._error: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self.holding = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the whole body arrived; some of it may still be untaken."""
+        return self._ended
+
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody waits for bytes now."""
+        return self._waiter is not None
+
+    def ready(self) -> bool:
+        """Whether `read` would answer at once."""
+        return bool(self._parts) or self._ended or self._error is not None
+
+    def feed(self, data: bytes) -> None:
+        """Takes bytes from the wire; holds the valve when too many wait."""
+        self._parts.append(data)
+        self._buffered += len(data)
+        if self._buffered > HIGH_WATER_BYTES and not self.holding:
+            self.holding = True
+            self._valve.hold()
+        self._wake()
+
+    def end(self) -> None:
+        """The body is whole."""
+        self._ended = True
+        self._let_flow()
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """No more will come: `read` raises `error` once what did come is taken. The first error counts."""
+        if not self._ended and self._error is None:
+            self._error = error
+            self._wake()
+
+    async def read(self) -> bytes:
+        """All that waits, as soon as anything does; empty at the body's end."""
+        while not self._parts:
+            if self._ended:
+                return b""
+            if self._error is not None:
+                raise self._error
+            await self._wait()
+        taken = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        self._buffered = 0
+        self._let_flow()
+        return taken
+
+    async def _wait(self) -> None:
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _let_flow(self) -> None:
+        if self.holding:
+            self.holding = False
+            self._valve.flow()
