@@ -4,10 +4,10 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.journeys.fixtures import databases, house, house_settings
+from tests.journeys.fixtures import databases, house, house_settings, pair
 from tests.journeys.house import House
 
-__all__ = ["databases", "house", "house_settings"]
+__all__ = ["databases", "house", "house_settings", "pair"]
 
 
 @pytest.hookimpl(wrapper=True)

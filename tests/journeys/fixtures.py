@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.house import SERVICES, House, sqlite_databases
+from tests.journeys.pair import Pair, two_people
 from tests.scripted import ScriptedProvider
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
@@ -42,3 +43,10 @@ async def house(
         yield built
     finally:
         await built.close()
+
+
+@pytest.fixture
+async def pair(house: House, scripted: ScriptedProvider) -> AsyncIterator[Pair]:
+    """Two people in the house."""
+    async with two_people(house, scripted) as people:
+        yield people

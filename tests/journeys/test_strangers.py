@@ -3,8 +3,6 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
@@ -14,80 +12,28 @@ from infra.kit import ids, unix
 from infra.kit.client import session
 from tests import scripted as s
 from tests.journeys import evidence
-from tests.journeys.house import House, agent_pids
+from tests.journeys.house import House
+from tests.journeys.pair import Pair
 from tests.journeys.person import Person
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
-SECRET_WORDS = "my secret is xylophone"
 
 
-@dataclass
-class Pair:
-    """Ada, who has something to hide, and Bob, who is curious."""
-
-    ada: Person
-    bob: Person
-    tenant: str
-    stranger: str
-    conversation: str
-    turn: str
-    message: str
-
-
-@pytest.fixture
-async def pair(house: House, scripted: s.ScriptedProvider) -> AsyncIterator[Pair]:
-    scripted.then(s.last_contains(SECRET_WORDS), reply=s.text("I will keep it."))
-    conversation = ids.ulid()
-    async with Person(house.url) as ada, Person(house.url) as bob:
-        await asyncio.gather(ada.sign_up(), bob.sign_up())
-        await asyncio.gather(ada.wake(), bob.wake())
-        async with ada.tab() as tab:
-            turn = (await ada.say(SECRET_WORDS, conversation))["turn_id"]
-            await tab.ended(turn)
-        message = (await ada.messages(conversation))[0]["id"]
-        yield Pair(
-            ada,
-            bob,
-            await evidence.tenant_of(house, ada.email),
-            await evidence.tenant_of(house, bob.email),
-            conversation,
-            turn,
-            message,
-        )
-
-
-async def test_every_id_of_one_is_unknown_when_the_other_names_it(house: House, pair: Pair) -> None:
-    fact = ids.ulid()
-    asked = [
-        ("GET", f"/api/conversations/{pair.conversation}/messages", None),
-        ("DELETE", f"/api/conversations/{pair.conversation}", None),
-        ("PUT", f"/api/turns/{pair.turn}/cancellation", None),
-        ("POST", f"/api/turns/{pair.turn}/retries", {"client_message_id": ids.ulid()}),
-        ("DELETE", f"/api/memory/{fact}", None),
-        ("DELETE", f"/api/pending-messages/{ids.ulid()}", None),
-        ("POST", f"/api/pending-messages/{ids.ulid()}/retries", None),
-    ]
-    for method, path, body in asked:
-        status, answer = await pair.bob.call(method, path, body)
-        assert status == 404, f"{method} {path} answered {status}: {answer}"
-    status, mine = await pair.bob.call("GET", "/api/conversations")
-    assert (status, mine["conversations"]) == (200, [])
-    status, found = await pair.bob.call("GET", "/api/conversations?q=xylophone")
-    assert (status, found["conversations"]) == (200, [])
-    assert len(await pair.ada.messages(pair.conversation)) == 2
-
-
-async def test_admin_pages_answer_not_when_a_person_names_a_tenant(
-    house: House, pair: Pair
-) -> None:
-    status, _ = await pair.bob.call("GET", f"/admin/tenants/{pair.tenant}")
-    assert status in (403, 404)
-    for what in ("plan", "quota", "suspension", "resumption", "instance"):
-        form = {"plan": "plus", "reason": "because", "limit_usd": "1", "action": "stop"}
-        path = f"/admin/tenants/{pair.tenant}/{what}"
-        assert await pair.bob.post_form(path, pair.bob.csrf, **form) in (403, 404)
-    assert pair.tenant in agent_pids(house)
+async def test_waiting_message_is_unknown_when_another_names_it(house: House, pair: Pair) -> None:
+    mine = ids.ulid()
+    async with Person(house.url) as late:
+        await late.sign_up()
+        house.kill("spawner")
+        assert (await late.say("are you there", ids.ulid(), mine))["state"] == "waiting"
+        for method, path in (("DELETE", ""), ("POST", "/retries")):
+            status, _ = await pair.bob.call(method, f"/api/pending-messages/{mine}{path}")
+            assert status == 404
+        status, his = await pair.bob.call("GET", "/api/pending-messages")
+        assert (status, his["messages"]) == (200, [])
+        _, hers = await late.call("GET", "/api/pending-messages")
+        assert [m["client_message_id"] for m in hers["messages"]] == [mine]
+        assert (await late.call("DELETE", f"/api/pending-messages/{mine}"))[0] == 204
 
 
 async def test_stream_shows_its_own_words_only_when_another_cursor_is_given(
