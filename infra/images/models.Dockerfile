@@ -22,7 +22,8 @@ COPY infra/__init__.py /app/infra/__init__.py
 COPY infra/images/healthcheck.py /app/infra/images/healthcheck.py
 COPY infra/kit /app/infra/kit
 COPY infra/models /app/infra/models
-RUN /opt/alcove/bin/python -m compileall -q /app
+# The clone's umask may have been strict; the services are not its owner.
+RUN chmod -R a+rX /app && /opt/alcove/bin/python -m compileall -q /app
 
 ENV PATH=/opt/alcove/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONPATH=/app \

@@ -19,10 +19,14 @@ ENV PATH=/usr/lib/postgresql/15/bin:/usr/local/bin:/usr/bin:/bin \
     LANG=C.UTF-8 \
     PGDATA=/var/lib/postgresql/data
 COPY infra/images/postgres-entrypoint.sh /usr/local/bin/docker-entrypoint.sh
+RUN chmod 0755 /usr/local/bin/docker-entrypoint.sh
 STOPSIGNAL SIGINT
 EXPOSE 5432
-USER 999:999
 ENTRYPOINT ["/usr/local/bin/docker-entrypoint.sh"]
 CMD ["postgres"]
 
 FROM ${POSTGRES}
+USER root
+COPY infra/images/postgres-roles.sh /docker-entrypoint-initdb.d/roles.sh
+RUN chmod 0644 /docker-entrypoint-initdb.d/roles.sh
+USER 999:999

@@ -40,7 +40,8 @@ COPY metering_proxy /app/metering_proxy
 COPY spawner /app/spawner
 COPY gateway /app/gateway
 COPY --from=pages /app/gateway/static/dist /app/gateway/static/dist
-RUN /opt/alcove/bin/python -m compileall -q /app
+# The clone's umask may have been strict; the services are not its owner.
+RUN chmod -R a+rX /app && /opt/alcove/bin/python -m compileall -q /app
 
 ENV PATH=/opt/alcove/bin:/usr/local/bin:/usr/bin:/bin \
     PYTHONPATH=/app \

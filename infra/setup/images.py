@@ -48,7 +48,7 @@ MODELS: Image = (
 POSTGRES: Image = (
     "alcove-postgres:local",
     "infra/images/postgres.Dockerfile",
-    ("infra/images/postgres-entrypoint.sh",),
+    ("infra/images/postgres-entrypoint.sh", "infra/images/postgres-roles.sh"),
 )
 
 

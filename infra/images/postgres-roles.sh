@@ -1,7 +1,9 @@
-# Run once in a new cluster, as its superuser: a database and a role for each service, which can
-# connect to its own database and to no other.
+# Run once in a new cluster, as its superuser: a database and a role for each service that has a
+# password here; a role can connect to its own database and to no other.
 for service in gateway spawner meter; do
-  eval "password=\$ALCOVE_$(echo "$service" | tr '[:lower:]' '[:upper:]')_DATABASE_PASSWORD"
+  variable=ALCOVE_$(echo "$service" | tr '[:lower:]' '[:upper:]')_DATABASE_PASSWORD
+  eval "password=\${$variable:-}"
+  [ -n "$password" ] || continue
   psql -v ON_ERROR_STOP=1 --quiet --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" \
        -v name="$service" -v password="$password" <<'SQL'
 CREATE ROLE :"name" LOGIN PASSWORD :'password';
