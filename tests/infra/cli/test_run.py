@@ -1,11 +1,6 @@
 """`alcove run` as a person starts it, around stand-ins for the three services."""
 
-import json
-import os
 import signal
-import subprocess
-import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,70 +8,11 @@ from pathlib import Path
 import pytest
 
 from infra.cli import leftovers
+from tests.infra.cli.running import Run
 from tests.waiting import until_sync
 
 WORLD = Path(__file__).with_name("world")
-Start = Callable[..., "Run"]
-
-
-class Run:
-    """A started `alcove run`: what it says, what its services wrote down."""
-
-    def __init__(self, place: Path, **environment: str) -> None:
-        self.place = place
-        self.journal_file = place / "journal"
-        self.output_file = place / f"output-{time.monotonic_ns()}"
-        self._output = self.output_file.open("w")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "infra.cli", "run"],
-            cwd=place,
-            env={
-                **os.environ,
-                "PYTHONPATH": f"{WORLD}{os.pathsep}{Path(__file__).parents[3]}",
-                "ALCOVE_DATA_DIR": str(place / "data"),
-                "ALCOVE_SPAWNER_RUNTIME": "process",
-                "FAKE_JOURNAL": str(self.journal_file),
-                **environment,
-            },
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-        )
-
-    def output(self) -> str:
-        return self.output_file.read_text()
-
-    def journal(self) -> list[str]:
-        return self.journal_file.read_text().splitlines() if self.journal_file.exists() else []
-
-    def state(self) -> dict[str, object]:
-        found: dict[str, object] = json.loads((self.place / "data" / "state.json").read_text())
-        return found
-
-    def pids(self) -> dict[str, int]:
-        children = self.state()["children"]
-        assert isinstance(children, dict)
-        return {name: identity[0] for name, identity in children.items()}
-
-    def ready(self) -> "Run":
-        until_sync(
-            lambda: "Ctrl-C ends everything" in self.output() or self.process.poll() is not None,
-            timeout_s=30,
-        )
-        assert self.process.poll() is None, self.output()
-        return self
-
-    def end(self, number: int = signal.SIGINT) -> float:
-        """Send the signal; how many seconds the end took."""
-        began = time.monotonic()
-        self.process.send_signal(number)
-        self.process.wait(15)
-        return time.monotonic() - began
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self._output.close()
+Start = Callable[..., Run]
 
 
 @pytest.fixture
@@ -84,7 +20,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     runs: list[Run] = []
 
     def begin(**environment: str) -> Run:
-        runs.append(Run(tmp_path, **environment))
+        runs.append(Run(tmp_path, WORLD, **environment))
         return runs[-1]
 
     yield begin
