@@ -1,0 +1,1 @@
+"""The gateway over real sockets, between fakes of agent, spawner and meter."""
