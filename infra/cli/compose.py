@@ -3,22 +3,43 @@
 import asyncio
 import json
 import subprocess
+from pathlib import Path
 
 from infra.cli import run
 from infra.cli.home import ROOT, Trouble, location, open_home
 from infra.cli.init import read
 from infra.setup import say
 
+ENV_FILE = ROOT / ".env"
+# The label that the spawner puts on everything it makes (docs/configuration.md: ALCOVE_DEPLOYMENT).
+DEPLOYMENT_LABEL = "alcove.deployment"
 
-def down() -> None:
+
+def down(env_file: Path = ENV_FILE) -> None:
     """Stop tenants, then services; volumes stay. Raises Trouble, also without .env."""
-    read(ROOT / ".env")
+    deployment = read(env_file)["ALCOVE_DEPLOYMENT"]
     with say.step("Stop the gateway and the spawner"):
-        _compose("stop", "gateway", "spawner")
+        _compose(env_file, "stop", "gateway", "spawner")
     with say.step("Stop the tenants"):
-        _compose("run", "--rm", "--no-deps", "-T", "spawner", "python", "-m", "spawner", "sweep")
+        label = f"label={DEPLOYMENT_LABEL}={deployment}"
+        tenants = _docker("ps", "--quiet", "--filter", label).split()
+        if tenants:
+            # Together, and with time to bring their turns to a safe point; the sweep has no patience.
+            _docker("stop", "--time", "10", *tenants)
+        _compose(
+            env_file,
+            "run",
+            "--rm",
+            "--no-deps",
+            "-T",
+            "spawner",
+            "python",
+            "-m",
+            "spawner",
+            "sweep",
+        )
     with say.step("Stop what is left"):
-        _compose("down")
+        _compose(env_file, "down")
 
 
 def admin_link() -> None:
@@ -38,8 +59,12 @@ def admin_link() -> None:
         home.close()
 
 
-def _compose(*arguments: str) -> str:
-    command = ["docker", "compose", *arguments]
+def _compose(env_file: Path, *arguments: str) -> str:
+    return _docker("compose", "--env-file", str(env_file), *arguments)
+
+
+def _docker(*arguments: str) -> str:
+    command = ["docker", *arguments]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     except FileNotFoundError:
