@@ -56,8 +56,8 @@ function placeholder(span) {
 /** Elements of lexed blocks, safe to put on the page whatever the model wrote. */
 export function renderTokens(tokens) {
   const fragment = DOMPurify.sanitize(Parser.parse(tokens, OPTIONS), ALLOWED);
-  fragment.querySelectorAll("a").forEach(mendLink);
   fragment.querySelectorAll("span").forEach((span) => (span.className === "blocked-image" ? placeholder(span) : span.removeAttribute("class")));
+  fragment.querySelectorAll("a").forEach(mendLink);
   fragment.querySelectorAll("input").forEach((input) => (input.type === "checkbox" ? input.setAttribute("aria-label", input.checked ? "Done" : "Not done") : input.remove()));
   fragment.querySelectorAll("table").forEach((table) => {
     const box = h("div", { class: "grid-wrap", tabindex: "0", role: "region", "aria-label": "Table" });

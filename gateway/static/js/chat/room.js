@@ -43,7 +43,8 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     const situation = !now || shown.length ? "ready" : { loading: "loading", empty: "loading", away: "away", stale: loadError ? "lost" : "loading" }[now.status] ?? "ready";
     parts.transcript.draw(current, shown, situation, { hasMore: now?.hasMore, error: loadError });
     parts.composer.setRunning(running() !== null);
-    scroll.grown();
+    if (shown.length) scroll.grown();
+    else scroll.toStart();
   }
 
   function drawList() {

@@ -42,6 +42,8 @@ export function createScroll({ reel, content, jump }) {
       if (following) toEnd();
       else if (distance() > NEAR_END_PX) { jump.classList.add("news"); show(); }
     },
+    /** Nothing is said yet: what stands there is read from its beginning. */
+    toStart() { following = false; reel.scrollTop = 0; jump.hidden = true; },
     follow() { following = true; toEnd(); show(); },
     get following() { return following; },
     /** Runs `change`, which puts something above, and keeps what is read where it is. */
