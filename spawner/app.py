@@ -171,7 +171,7 @@ def _wire(
         clock,
         settings.orphan_grace_s,
     )
-    ensure = Ensure(journal, drivers, reconcile, plans, rules, _STOP_TIMEOUT_S)
+    ensure = Ensure(journal, drivers, reconcile, plans, rules, queue.nudge, _STOP_TIMEOUT_S)
     supervise = Supervise(db, agents, reconcile, metrics, clock)
     cull = Cull(db, journal, supervise, drivers, plans, metrics, clock, _STOP_TIMEOUT_S)
     schedules = WakeForSchedules(db, ensure, clock)

@@ -1,5 +1,6 @@
 """What callers may ask of an instance: run, sleep, stay refused. Each answers at once; drivers do the rest."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import update
@@ -27,6 +28,7 @@ class Ensure:
     reconcile: Reconcile
     plans: Plans
     rules: StartRules
+    nudge: Callable[[], None]
     stop_timeout_s: float
 
     async def awake(self, tenant: str, reason: str) -> Row:
@@ -98,6 +100,7 @@ class Ensure:
         for other in begun:
             self.journal.ring(other.tenant)
             self.drivers.kick(other.tenant)
+        self.nudge()
         return row
 
     async def _let_go(self, tx: Transaction, row: Row, message: str | None) -> Row:

@@ -124,6 +124,8 @@ def _remove(path: Path) -> None:
     for directory in (path, path / "agent"):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            with os.fdopen(opened):
+            try:
                 os.fchmod(opened, 0o700)
+            finally:
+                os.close(opened)
     shutil.rmtree(path, ignore_errors=True)

@@ -134,8 +134,8 @@ class Reconcile:
     async def _undo(self, tenant: str, generation: int) -> None:
         try:
             await self.undo(tenant, generation, grace_s=0)
-        except AlcoveError as error:
-            log.warning("not undone yet", extra={"tenant": tenant, "error": error.message})
+        except (AlcoveError, OSError) as error:
+            log.warning("not undone yet", extra={"tenant": tenant, "error": str(error)})
 
     def _somebody_waits(self, row: Row) -> bool:
         recent = self.clock.now_at() - _MISSED_S * 1000

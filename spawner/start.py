@@ -23,6 +23,7 @@ from spawner.undo import Undo
 log = logging.getLogger(__name__)
 _ASK_AGAIN_S = (0.02, 0.03, 0.05, 0.05, 0.1)
 _LOOK_EVERY_S = 0.5
+_PHASES: tuple[wire.Phase, ...] = ("key", "volume", "create", "start", "answering")
 _FATAL = {"untrusted_socket", "wrong_generation"}
 
 
@@ -94,8 +95,7 @@ class Start:
     async def _answer(self, row: Row) -> None:
         await self.runtime.start(row.tenant, row.generation)
         self.faults.at("started")
-        if row.phase != "answering":
-            row = await self._tell(row, "answering")
+        row = await self._tell(row, "answering")
         url = self.layout.url(row.tenant, row.generation)
         await self._until_it_answers(row, url)
         self.layout.seal(row.tenant, row.generation)
@@ -131,6 +131,9 @@ class Start:
             attempt += 1
 
     async def _tell(self, row: Row, phase: wire.Phase) -> Row:
+        """Tells that `phase` begins, unless a start that goes on has told it before."""
+        if _PHASES.index(row.phase) >= _PHASES.index(phase):
+            return row
         async with self.journal.transaction(row.tenant) as tx:
             return await states.tell(tx, row, phase)
 
@@ -141,8 +144,8 @@ class Start:
     async def _fail(self, row: Row, problem: wire.Problem) -> None:
         try:
             await self.undo(row.tenant, row.generation, grace_s=0)
-        except AlcoveError as error:  # the reconciler removes what is left
-            log.warning("failed start not undone yet", extra={"error": error.message})
+        except (AlcoveError, OSError) as error:  # the reconciler removes what is left
+            log.warning("failed start not undone yet", extra={"error": str(error)})
         async with self.journal.transaction(row.tenant) as tx:
             current = await states.again(tx, row)
             await states.to_failed(tx, current, problem)

@@ -35,7 +35,7 @@ class Stop:
         try:
             async with asyncio.timeout(grace_s + _ENGINE_S):
                 await self.undo(row.tenant, row.generation, grace_s=grace_s)
-        except (TimeoutError, AlcoveError) as error:
+        except (TimeoutError, AlcoveError, OSError) as error:
             log.warning("stop failed; it will be tried again", extra={"error": str(error)})
             await asyncio.sleep(_TRY_AGAIN_S)
             return

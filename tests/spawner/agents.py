@@ -13,6 +13,7 @@ import socket
 import socketserver
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 DATA = Path(os.environ.get("ALCOVE_AGENT_DATA_DIR", "/data"))
@@ -91,7 +92,7 @@ def serve(handler: type[Handler] = Handler) -> None:
 
 def slow() -> None:
     """Takes its time before it answers."""
-    time.sleep(1.0)
+    time.sleep(0.4)
     serve()
 
 
@@ -123,16 +124,16 @@ def symlink() -> None:
 def stranger() -> None:
     """The socket belongs to somebody else (only root can give it away)."""
     if os.fork() == 0:
-        os.setgroups([])
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(SOCKET))
-        os.chown(SOCKET, 12345, 12345)
+        os.chdir(SOCKET.parent)
+        listener.bind("agent.sock")
+        os.chown("agent.sock", 12345, 12345)
         listener.listen()
         never()
     never()
 
 
-KINDS = {
+KINDS: dict[str, Callable[[], None]] = {
     "good": serve,
     "slow": slow,
     "never": never,

@@ -46,10 +46,16 @@ class House:
             "sockets_dir": self.root / "s",
             "tenants_dir": self.root / "tenants",
             "poll_s": 0.2,
-            "stop_grace_s": 1.0,
+            "stop_grace_s": 0.4,
             "stop_on_exit": True,
         }
         return Settings(**{**values, **self.overrides, **more})
+
+    async def migrate(self) -> None:
+        """Makes the database, or brings it to its newest shape."""
+        db = Database(self.database_url)
+        await migrate.upgrade(db, "spawner")
+        await db.close()
 
     def processes(self, settings: Settings) -> Chosen:
         """Child processes that run a stand-in instead of the agent."""
@@ -68,13 +74,15 @@ class House:
         """A spawner at work, served on its real socket, with a client."""
         settings = self.settings(**more)
         chosen = self.processes(settings)
-        async with running(settings, chosen=chosen, clock=clock) as spawner:
-            async with service.serving(create_app(spawner), settings.listen, grace_s=1) as url:
-                client = SpawnerClient(url, SECRET)
-                try:
-                    yield Working(self, spawner, client)
-                finally:
-                    await client.close()
+        async with (
+            running(settings, chosen=chosen, clock=clock) as spawner,
+            service.serving(create_app(spawner), settings.listen, grace_s=1) as url,
+        ):
+            client = SpawnerClient(url, SECRET)
+            try:
+                yield Working(self, spawner, client)
+            finally:
+                await client.close()
 
     def data(self, tenant: str) -> Path:
         """The tenant's data directory, made."""
@@ -99,13 +107,11 @@ class Working:
     async def reach(self, tenant: str, state: wire.State, timeout_s: float = 10) -> wire.Instance:
         """The instance once it is in `state`."""
 
-        async def there() -> wire.Instance | None:
-            now = await self.client.instance(tenant)
-            return now if now.state == state else None
+        async def there() -> bool:
+            return (await self.client.instance(tenant)).state == state
 
-        found = await until(there, timeout_s=timeout_s, what=f"{tenant} in {state}")
-        assert found is not None
-        return found
+        await until(there, timeout_s=timeout_s, what=f"{tenant} in {state}")
+        return await self.client.instance(tenant)
 
     async def ready(self, tenant: str) -> wire.Instance:
         """Wakes the tenant and waits until it is there."""
@@ -122,9 +128,7 @@ async def house(root: Path, deployment: str) -> AsyncIterator[House]:
     """A house under `root`, migrated, with its meter answering."""
     (root / "control").mkdir(parents=True)
     made = House(root, deployment, f"sqlite:///{root}/spawner.db", FakeMeter())
-    db = Database(made.database_url)
-    await migrate.upgrade(db, "spawner")
-    await db.close()
+    await made.migrate()
     async with serving(f"unix://{root}/control/meter.sock", SECRET) as meter:
         made.meter = meter
         yield made
@@ -133,3 +137,11 @@ async def house(root: Path, deployment: str) -> AsyncIterator[House]:
 def tenant() -> str:
     """A tenant that nobody has heard of."""
     return ids.tenant_id()
+
+
+def gone(pid: int | str) -> bool:
+    """Whether the process has ended; one that only waits to be buried has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
