@@ -33,6 +33,7 @@ def parse(url: str) -> Address:
             raise AlcoveError("invalid", f"{url!r}: a unix address is unix:///absolute/path")
         return Address("unix", path=Path(parts.path))
     if parts.scheme in ("http", "https") and parts.hostname:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
+        default = 443 if parts.scheme == "https" else 80
+        port = default if parts.port is None else parts.port  # 0: any free one, for a listener
         return Address(parts.scheme, host=parts.hostname, port=port)
     raise AlcoveError("invalid", f"{url!r} is neither unix:///path nor http(s)://host:port")
