@@ -26,28 +26,17 @@ def down(env_file: Path = ENV_FILE) -> None:
         if tenants:
             # Together, and with time to bring their turns to a safe point; the sweep has no patience.
             _docker("stop", "--time", "10", *tenants)
-        _compose(
-            env_file,
-            "run",
-            "--rm",
-            "--no-deps",
-            "-T",
-            "spawner",
-            "python",
-            "-m",
-            "spawner",
-            "sweep",
-        )
+        sweep = ("python", "-m", "spawner", "sweep")
+        _compose(env_file, "run", "--rm", "--no-deps", "-T", "spawner", *sweep)
     with say.step("Stop what is left"):
         _compose(env_file, "down")
 
 
 def admin_link() -> None:
     """Print a one-time link: of the running Compose installation, else of the data of `alcove run`."""
-    if (ROOT / ".env").exists() and _compose("ps", "-q", "--status=running", "gateway").strip():
-        answer = _compose(
-            "exec", "-T", "gateway", "python", "-m", "gateway", "admin-link", "--always"
-        )
+    if ENV_FILE.exists() and _compose(ENV_FILE, "ps", "-q", "--status=running", "gateway").strip():
+        verb = ("python", "-m", "gateway", "admin-link", "--always")
+        answer = _compose(ENV_FILE, "exec", "-T", "gateway", *verb)
         say.line(json.loads(answer.strip().splitlines()[-1])["url"])
         return
     if not (location() / "state.json").exists():
