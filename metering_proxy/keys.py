@@ -1,8 +1,8 @@
-"""Keys of instances: minted for one generation of one tenant, kept as digests, dead when the generation is gone."""
+"""Keys of instances: minted for one generation of one tenant, kept as digests, dead with the generation."""
 
 from dataclasses import dataclass
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import ColumnElement, delete, insert, select
 
 from infra.kit import ids
 from infra.kit.clock import Clock
@@ -49,7 +49,7 @@ class Keys:
         secret = ids.secret(PREFIX)
         key = InstanceKey(tenant, generation, ids.digest(secret), directory)
         async with self._db.transaction() as tx:
-            await tx.execute(delete(instance_key).where(*_is(tenant, generation)))
+            await tx.execute(delete(instance_key).where(_is(tenant, generation)))
             await tx.execute(
                 insert(instance_key).values(
                     tenant=tenant,
@@ -67,7 +67,7 @@ class Keys:
     async def delete(self, tenant: str, generation: int) -> None:
         """Ends a generation's key; no error where there is none."""
         async with self._db.transaction() as tx:
-            await tx.execute(delete(instance_key).where(*_is(tenant, generation)))
+            await tx.execute(delete(instance_key).where(_is(tenant, generation)))
         self._forget(tenant, generation)
 
     async def note(self, tenant: str, what: str, detail: str) -> None:
@@ -87,5 +87,6 @@ class Keys:
         }
 
 
-def _is(tenant: str, generation: int) -> tuple[object, ...]:
-    return (instance_key.c.tenant == tenant, instance_key.c.generation == generation)
+def _is(tenant: str, generation: int) -> ColumnElement[bool]:
+    mine = instance_key.c.tenant == tenant
+    return mine & (instance_key.c.generation == generation)

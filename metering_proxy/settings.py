@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
-from pydantic_settings import NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
@@ -13,8 +13,6 @@ from infra.kit.settings import Settings
 
 class MeterSettings(Settings):
     """Addresses are URLs, secrets may come as NAME_FILE, durations are seconds (`_s`)."""
-
-    model_config = SettingsConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
     deployment: str = Field(
         validation_alias="ALCOVE_DEPLOYMENT", pattern=r"^[a-z0-9][a-z0-9-]{0,31}$"
@@ -48,6 +46,8 @@ class MeterSettings(Settings):
     def _a_list(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
+        if value.strip() == "none":
+            return ()
         return tuple(_checked(part.strip()) for part in value.split(",") if part.strip())
 
     @field_validator("service_secret")

@@ -1,4 +1,4 @@
-"""What the gateway has decided about each tenant, kept in a row and in memory. Which keys it has is keys.py's matter.
+"""What the gateway has decided about each tenant, kept in a row and in memory. Keys are keys.py's matter.
 
 A tenant that the meter has not heard of is free and active, for calls with a valid key. Suspended and deleted are
 rows that stay.

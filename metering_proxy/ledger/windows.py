@@ -35,6 +35,21 @@ def span(period: Period, at: int, tz: tzinfo) -> tuple[int, int]:
     return _ms(first), _ms(following)
 
 
+class Calendar:
+    """The windows of one zone, with the current ones at hand: a request asks for several of them."""
+
+    def __init__(self, tz: tzinfo) -> None:
+        self.tz = tz
+        self._current: dict[Period, tuple[int, int]] = {}
+
+    def span(self, period: Period, at: int) -> tuple[int, int]:
+        """As `span` of this module."""
+        found = self._current.get(period)
+        if found is None or not found[0] <= at < found[1]:
+            found = self._current[period] = span(period, at, self.tz)
+        return found
+
+
 def days(from_at: int, to_at: int, tz: tzinfo) -> list[tuple[str, int, int]]:
     """The days that [from_at, to_at) touches: ISO date, start, end."""
     found: list[tuple[str, int, int]] = []

@@ -69,6 +69,8 @@ def _model(item: dict[str, Any]) -> KnownModel:
     if unknown := item.keys() - _MODEL_FIELDS:
         raise ValueError(f"unknown {', '.join(sorted(unknown))}")
     context = int(item["context_tokens"])
+    if item.get("kind", "chat") == "chat" and item.get("max_output_tokens", 0) < 1:
+        raise ValueError("a chat model needs max_output_tokens")
     facts = ModelFacts(
         id=item["id"],
         kind=item.get("kind", "chat"),

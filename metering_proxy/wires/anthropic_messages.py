@@ -115,6 +115,9 @@ class _Reader:
                     self._message(message)
             case "message_delta":
                 self._usage(event.get("usage"))
+                delta = event.get("delta")
+                ended = isinstance(delta, dict) and bool(delta.get("stop_reason"))
+                self.found.finished = self.found.finished or ended
             case "message_stop":
                 self.found.finished = True
             case "error":

@@ -64,7 +64,7 @@ class Document:
 
     def put(self, name: str, value: Any) -> Edit:
         """The edit that gives a member this value, whether or not it stands there already."""
-        text = json.dumps(value)
+        text = json.dumps(value, separators=(",", ":"))
         member = self.members.get(name)
         if member is not None:
             return Edit(member.start, member.end, text)

@@ -110,7 +110,9 @@ class _Reader:
             self.found.failed = True
         for choice in _choices(chunk):
             self.found.text_bytes += _text_bytes(choice.get("delta"))
-        return isinstance(chunk.get("usage"), dict) and not chunk.get("choices")
+        usage_only = isinstance(chunk.get("usage"), dict) and not chunk.get("choices")
+        self.found.finished = self.found.finished or usage_only
+        return usage_only
 
     def whole(self, body: bytes) -> None:
         try:

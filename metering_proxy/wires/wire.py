@@ -15,9 +15,9 @@ Kind = Literal["chat", "embedding"]
 class Ask:
     """A request as far as the meter must understand it.
 
-    `limit`: the token limit asked for, None where the request has none; `limit_field`: the member that
-    holds it, or would. `floor`: the least limit that is worth a call. `strip_usage`: the stream's
-    usage chunk is ours, not the caller's.
+    `limit`: the token limit asked for and `limit_field` its member; None where the request has none.
+    `floor`: the least limit that is worth a call. `strip_usage`: the stream's usage chunk is ours, not
+    the caller's. `extra_output`: output tokens beyond what `limit` bounds.
     """
 
     document: Document
@@ -47,17 +47,21 @@ class Ask:
             tier=self.tier,
         )
 
-    def body(self, model: str, limit: int | None) -> bytes:
+    def body(self, model: str, limit: int | None, limit_field: str) -> bytes:
         """The bytes for the provider: its own model id, the token limit if given, and the wire's edits."""
         edits = [*self.edits, self.document.put("model", model)]
-        if limit is not None and self.limit_field is not None:
-            edits.append(self.document.put(self.limit_field, limit))
+        if limit is not None:
+            edits.append(self.document.put(limit_field, limit))
         return spliced(self.document, edits)
 
 
 @dataclass(slots=True)
 class Found:
-    """What an answer said of itself so far. `usage` None: nothing. Characters are of generated text."""
+    """What an answer said of itself so far.
+
+    `usage` None: nothing was said of it. `text_bytes`: UTF-8 bytes of generated text. `finished`: the
+    answer came to its end, so its usage is final. `failed`: it said that it went wrong.
+    """
 
     usage: Usage | None = None
     model: str | None = None

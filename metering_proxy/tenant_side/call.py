@@ -1,0 +1,228 @@
+"""One call, from a whole request to one ending: admit → route → hold → send → pass on → settle.
+
+The order is the promise: nothing is sent before a hold is durable and marked as sent, and whatever happens after
+that ends in exactly one settlement, which the ledger's writer makes even if this task is gone.
+"""
+
+import logging
+import time
+from dataclasses import dataclass
+
+from opentelemetry.trace import Span
+
+from infra.kit.clock import Clock
+from infra.kit.errors import AlcoveError
+from infra.kit.relay import RelayRequest, RelayResponse
+from metering_proxy.keys import InstanceKey
+from metering_proxy.ledger.ledger import Hold, Ledger
+from metering_proxy.ledger.ops import Refused
+from metering_proxy.ledger.windows import Calendar
+from metering_proxy.providers.catalog import Catalog
+from metering_proxy.providers.upstreams import Upstreams
+from metering_proxy.telemetry import Telemetry, describe
+from metering_proxy.tenant_side import headers, settling
+from metering_proxy.tenant_side.exchange import Body, Budget, Exchange
+from metering_proxy.tenant_side.holding import Terms, refused, reserve_op, terms
+from metering_proxy.tenant_side.tee import Tee
+from metering_proxy.tenants import Tenants
+from metering_proxy.wires.wire import Ask, Reader, Wire
+
+_log = logging.getLogger(__name__)
+# How long an answer is read on after its caller has left: what was generated is billed, so it is counted.
+DRAIN_S = 120.0
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that holds money. `outcome` says how it ended, should it end at this moment."""
+
+    id: str
+    wire: Wire
+    key: InstanceKey
+    terms: Terms
+    hold: Hold
+    reader: Reader
+    began_s: float
+    span: Span | None = None
+    outcome: str = "stopped"
+    status: int = 0
+    settled: bool = False
+
+
+class Calls:
+    """Answers calls."""
+
+    def __init__(
+        self,
+        *,
+        tenants: Tenants,
+        catalog: Catalog,
+        upstreams: Upstreams,
+        ledger: Ledger,
+        calendar: Calendar,
+        telemetry: Telemetry,
+        clock: Clock,
+        budget: Budget | None = None,
+        drain_s: float = DRAIN_S,
+    ) -> None:
+        self._tenants, self._catalog, self._upstreams = tenants, catalog, upstreams
+        self._ledger, self._calendar, self._telemetry = ledger, calendar, telemetry
+        self._clock, self._budget, self._drain_s = clock, budget or Budget(), drain_s
+
+    async def answer(self, exchange: Exchange, wire: Wire, key: InstanceKey, call_id: str) -> None:
+        """Answers one call. Raises the refusal where there is one, and Gone where the caller left early."""
+        standing = self._tenants.standing(key.tenant)
+        standing.admit()
+        body = Body(self._budget)
+        try:
+            await exchange.read(body)
+            began_s = time.perf_counter()
+            started_at = self._clock.now_at()
+            ask = wire.read(body.data)
+            route = await self._catalog.route(ask.model, wire.name, ask.kind, started_at)
+            agreed = terms(ask, route, standing, started_at)
+            hold = await self._hold(agreed, wire, key, call_id)
+            call = Call(call_id, wire, key, agreed, hold, wire.reader(), began_s)
+            traceparent = exchange.header(b"traceparent")
+            operation, model = wire.operation, route.model.id
+            with self._telemetry.span(operation, route.connection.id, model, traceparent) as span:
+                call.span = span
+                await self._carry_out(call, exchange, body)
+        finally:
+            body.let_go()
+
+    async def _hold(self, agreed: Terms, wire: Wire, key: InstanceKey, call_id: str) -> Hold:
+        op = reserve_op(agreed, wire.name, key.tenant, call_id, self._calendar)
+        answer = await self._ledger.reserve(op)
+        if isinstance(answer, Refused):
+            raise refused(answer)
+        self._telemetry.open.inc()
+        self._telemetry.reserved.inc(answer.charge_held_nanos)
+        return answer
+
+    async def _carry_out(self, call: Call, exchange: Exchange, body: Body) -> None:
+        """Sends the call and ends it in one way, whatever is raised on the way."""
+        try:
+            if not await self._ledger.dispatch(call.hold):
+                raise AlcoveError("unavailable", "the hold ran out before the call", reason="lease")
+            await self._send(call, exchange, body)
+        except AlcoveError as error:
+            if error.reason in ("unreachable", "ledger", "lease") and not call.settled:
+                self._release(call)
+            raise
+        finally:
+            if not call.settled:
+                self._settle(call)
+
+    async def _send(self, call: Call, exchange: Exchange, body: Body) -> None:
+        connection, ask = call.terms.route.connection, call.terms.ask
+        path = connection.kind.paths[call.wire.name]
+        passed = headers.to_provider(exchange, connection, encoded=not ask.strip_usage)
+        data = call.terms.body(call.hold.limit)
+        async with self._upstreams.use(connection) as upstream:
+            self._telemetry.overhead.observe(time.perf_counter() - call.began_s)
+            call.outcome = "no_answer"
+            response = await upstream.open(RelayRequest("POST", path, passed, data))
+            body.let_go()
+            try:
+                call.status = response.status
+                await self._pass_on(call, exchange, response, ask)
+            finally:
+                await response.close()
+
+    async def _pass_on(
+        self, call: Call, exchange: Exchange, response: RelayResponse, ask: Ask
+    ) -> None:
+        """Passes the answer on as it comes, reads a copy, settles, and only then lets it end."""
+        good = 200 <= response.status < 300
+        events = good and headers.one(response.headers, "content-type").startswith(
+            "text/event-stream"
+        )
+        encoding = headers.one(response.headers, "content-encoding")
+        tee = Tee(call.reader, events=events, encoding=encoding, strip=ask.strip_usage and good)
+        resized = events and ask.strip_usage
+        told = call.terms.announced(call.id, call.hold.limit)
+        await exchange.start(
+            response.status, headers.to_caller(response.headers, ours=told, resized=resized)
+        )
+        call.outcome = "cut" if good else "provider_error"
+        try:
+            await self._pump(call, exchange, response, tee)
+        except AlcoveError:
+            await exchange.write(tee.cut())
+            self._settle(call)
+            exchange.abort()
+            return
+        rest = tee.end()
+        if tee.unread:
+            self._telemetry.parse_errors.inc()
+        if call.outcome == "cut":
+            failed = call.reader.found.failed
+            call.outcome = "error" if failed else "left" if exchange.gone else "complete"
+        self._settle(call)
+        await exchange.end(rest)
+
+    async def _pump(
+        self, call: Call, exchange: Exchange, response: RelayResponse, tee: Tee
+    ) -> None:
+        found, hold = call.reader.found, call.hold
+        first, left_s = True, 0.0
+        async for chunk in response.chunks():
+            out = tee.feed(chunk)
+            if first:
+                first = False
+                self._telemetry.ttft.observe(time.perf_counter() - call.began_s)
+            if found.text_bytes and not hold.seen:
+                hold.seen = found.output_estimate
+                self._ledger.first_output(hold)
+            hold.seen = found.output_estimate
+            if not exchange.gone:
+                if out:
+                    await exchange.write(out)
+            elif not left_s:
+                left_s = time.monotonic()
+            elif time.monotonic() - left_s > self._drain_s:
+                call.outcome = "left"
+                return
+
+    def _release(self, call: Call) -> None:
+        call.settled = True
+        self._ledger.release(call.hold)
+        self._ended(call, "not_sent")
+
+    def _settle(self, call: Call) -> None:
+        call.settled = True
+        verdict = settling.verdict(call.terms, call.reader.found, call.outcome)
+        op = settling.settle_op(call.id, call.terms, verdict, call.outcome)
+        self._ledger.settle(op)
+        self._ended(call, call.outcome)
+        connection, model = call.terms.route.connection.id, call.terms.route.model.id
+        self._telemetry.used(verdict.usage)
+        self._telemetry.cost.labels(connection, model, call.terms.payer).inc(op.cost_nanos)
+        if verdict.estimated is not None:
+            self._telemetry.estimated.labels(verdict.estimated).inc()
+        if verdict.unknown_tier:
+            self._telemetry.unpriced.inc()
+        describe(call.span, verdict.usage, op.response_model, call.outcome)
+        _log.info(
+            "call",
+            extra={
+                "wire": call.wire.name,
+                "model": model,
+                "status": call.status,
+                "outcome": call.outcome,
+                "estimated": verdict.estimated,
+                "input_tokens": verdict.usage.total_input,
+                "output_tokens": verdict.usage.output,
+                "charge_nanos": op.charge_nanos,
+                "limit": call.hold.limit,
+                "ms": round((time.perf_counter() - call.began_s) * 1000, 1),
+            },
+        )
+
+    def _ended(self, call: Call, outcome: str) -> None:
+        route = call.terms.route
+        self._telemetry.open.dec()
+        self._telemetry.reserved.dec(call.hold.charge_held_nanos)
+        labels = (call.wire.name, route.connection.id, route.model.id, outcome)
+        self._telemetry.requests.labels(*labels).inc()

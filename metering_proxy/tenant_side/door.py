@@ -1,0 +1,126 @@
+"""The door of a tenant's socket: which paths exist, whose key it is, and refusals. Calls are call.py's matter.
+
+Any path that is not named here does not exist: an upstream path without a meter would be free.
+"""
+
+import logging
+import re
+
+from starlette.types import Receive, Scope, Send
+
+from infra.kit import ids, log
+from infra.kit.clock import Clock
+from infra.kit.errors import AlcoveError
+from metering_proxy.keys import InstanceKey, Keys
+from metering_proxy.providers.catalog import Catalog
+from metering_proxy.refusals import refusal
+from metering_proxy.telemetry import Telemetry
+from metering_proxy.tenant_side import headers
+from metering_proxy.tenant_side.call import Calls
+from metering_proxy.tenant_side.exchange import Exchange, Gone
+from metering_proxy.wires.anthropic_messages import AnthropicMessages
+from metering_proxy.wires.openai_chat import OpenAiChat
+from metering_proxy.wires.openai_embeddings import OpenAiEmbeddings
+from metering_proxy.wires.wire import Shape, Wire
+
+_log = logging.getLogger(__name__)
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+_WIRES: dict[str, Wire] = {
+    wire.path: wire for wire in (OpenAiChat(), OpenAiEmbeddings(), AnthropicMessages())
+}
+_AUDIT_EVERY_MS = 60_000
+
+
+class Door:
+    """The ASGI application behind every tenant's socket."""
+
+    def __init__(
+        self, keys: Keys, catalog: Catalog, calls: Calls, telemetry: Telemetry, clock: Clock
+    ) -> None:
+        self._keys, self._catalog, self._calls = keys, catalog, calls
+        self._telemetry, self._clock = telemetry, clock
+        self._audited_at: dict[str, int] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        exchange = Exchange(scope, receive, send)
+        call_id = ids.ulid()
+        given = exchange.header(b"x-request-id") or ""
+        request_id = given if _REQUEST_ID.fullmatch(given) else call_id
+        with log.bound(request_id=request_id, call=call_id, tenant=exchange.listener.tenant):
+            try:
+                await self._answer(exchange, call_id)
+            except Gone:
+                return
+            except AlcoveError as error:
+                await self._refuse(exchange, error, call_id)
+            except Exception:
+                _log.exception("call failed")
+                await self._refuse(exchange, _internal(), call_id)
+
+    async def _answer(self, exchange: Exchange, call_id: str) -> None:
+        wire = _WIRES.get(exchange.path)
+        listing = exchange.path == "/v1/models"
+        if wire is None and not listing:
+            raise AlcoveError("not_found", "there is nothing at this path", reason="no_such_path")
+        if exchange.method != ("GET" if listing else "POST"):
+            raise AlcoveError(
+                "not_found", "this path is not called that way", reason="no_such_path"
+            )
+        key = await self._authenticate(exchange)
+        if wire is None:
+            await self._list(exchange)
+        else:
+            await self._calls.answer(exchange, wire, key, call_id)
+
+    async def _authenticate(self, exchange: Exchange) -> InstanceKey:
+        """The live key of this listener's tenant that the request shows. Raises `unauthorized`."""
+        shown = headers.keys(exchange)
+        if not shown:
+            raise AlcoveError("unauthorized", "a key is needed", reason="no_key")
+        if len(shown) > 1:
+            raise AlcoveError("unauthorized", "two different keys were shown", reason="two_keys")
+        key = self._keys.find(shown.pop())
+        if key is not None and key.tenant == exchange.listener.tenant:
+            return key
+        if key is not None:
+            await self._audit(exchange.listener.tenant, key)
+        raise AlcoveError("unauthorized", "this key does not open this door", reason="key")
+
+    async def _audit(self, tenant: str, key: InstanceKey) -> None:
+        """A live key at a stranger's listener: written down, at most once a minute for a listener."""
+        now_at = self._clock.now_at()
+        if now_at - self._audited_at.get(tenant, 0) < _AUDIT_EVERY_MS:
+            return
+        self._audited_at[tenant] = now_at
+        _log.warning("stranger's key", extra={"key_of": key.tenant})
+        await self._keys.note(tenant, "stranger_key", f"key of {key.tenant}/{key.generation}")
+
+    async def _list(self, exchange: Exchange) -> None:
+        models = await self._catalog.listing(self._clock.now_at())
+        body = models.model_dump_json().encode()
+        length = (b"content-length", str(len(body)).encode())
+        await exchange.start(200, [(b"content-type", b"application/json"), length])
+        await exchange.end(body)
+
+    async def _refuse(self, exchange: Exchange, error: AlcoveError, call_id: str) -> None:
+        """Answers with a refusal, or cuts an answer that had begun."""
+        wire = _WIRES.get(exchange.path)
+        shape: Shape = wire.shape if wire else "openai"
+        name = wire.name if wire else "none"
+        reason = error.reason or error.code
+        self._telemetry.refusals.labels(name, reason).inc()
+        _log.info("refused", extra={"wire": name, "reason": reason, "status": error.status})
+        if exchange.gone:
+            return
+        if exchange.started:
+            exchange.abort()
+            return
+        answer = refusal(error, shape, call_id, self._clock.now_at())
+        close = [(b"connection", b"close")] if error.code in ("too_large", "timeout") else []
+        await exchange.start(answer.status, [*answer.headers, *close])
+        await exchange.end(answer.body)
+
+
+def _internal() -> AlcoveError:
+    return AlcoveError("internal", "something went wrong on our side; it has been logged")
