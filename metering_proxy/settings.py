@@ -46,8 +46,6 @@ class MeterSettings(Settings):
     def _a_list(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        if value.strip() == "none":
-            return ()
         return tuple(_checked(part.strip()) for part in value.split(",") if part.strip())
 
     @field_validator("service_secret")

@@ -1,0 +1,37 @@
+"""A running meter for each test: on SQLite, or on both databases where a test asks for `both`."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.metering_proxy.house import House, Tenant, a_house
+from tests.scripted import ScriptedProvider
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """A meter on SQLite."""
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/meter.db") as running:
+        yield running
+
+
+@pytest.fixture
+async def both(tmp_path: Path, database_url: str) -> AsyncIterator[House]:
+    """A meter, once on SQLite and once on PostgreSQL."""
+    async with a_house(tmp_path, database_url) as running:
+        yield running
+
+
+@pytest.fixture
+async def tenant(house: House, scripted: ScriptedProvider) -> Tenant:
+    """A free tenant of `house`, where the scripted provider is connected on OpenAI's wire."""
+    await house.connect(scripted)
+    return await house.tenant()
+
+
+@pytest.fixture
+async def anthropic_tenant(house: House, scripted: ScriptedProvider) -> Tenant:
+    """A free tenant of `house`, where the scripted provider is connected on Anthropic's wire."""
+    await house.connect(scripted, "anthropic_compatible")
+    return await house.tenant()
