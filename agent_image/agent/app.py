@@ -1,5 +1,6 @@
 """Wiring: every part of an agent, put together once, and its HTTP surface as one ASGI application."""
 
+import asyncio
 import logging
 import traceback
 from collections.abc import Iterable
@@ -27,7 +28,7 @@ from agent.context import Context
 from agent.events import Log
 from agent.faults import Faults
 from agent.loop import Loop
-from agent.providers.asking import Asking
+from agent.providers.asking import Asking, Pause
 from agent.providers.http import Client
 from agent.providers.models import Models
 from agent.settings import Settings
@@ -51,14 +52,16 @@ _HISTORY_EXCHANGES = 60
 class App:
     """One agent. `start` before the first request, `stop` after the last."""
 
-    def __init__(self, settings: Settings, clock: Clock, tools: Iterable[Tool]) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, tools: Iterable[Tool], pause: Pause
+    ) -> None:
         self._secret = settings.secret_file.read_text().strip()
         self._clock = clock
         self.db = Database(settings.data_dir / "agent.db", clock)
         self.log = Log(self.db)
         faults, spans = Faults(settings.fault), Spans()
         client = Client(settings.meter)
-        self.asking = Asking(client, Models(client, settings.key_file, clock))
+        self.asking = Asking(client, Models(client, settings.key_file, clock), pause)
         self.tools = Registry(tools, self.db, clock)
         self.turns = Turns(
             self.db, Loop(self.asking, self.tools, self._prepare, faults), self.tools, spans
@@ -74,7 +77,7 @@ class App:
     async def stop(self, drain_s: float = 3.5) -> None:
         """Takes no new turn, lets running ones end for `drain_s`, ends the streams, closes the database."""
         await self.turns.drain(drain_s)
-        self.log.close()
+        await self.log.close(timeout_s=0.5)
         await self.db.close()
 
     async def _prepare(self, turn: Turn, trace: Trace) -> Context:
@@ -123,7 +126,7 @@ class App:
                 response = Response(error.status, error.body(request.request_id))
             except Exception as error:
                 response = _internal(error, request)
-            await respond(send, response)
+            await respond(receive, send, response)
 
     def _handler(self, request: Request) -> Handler:
         if request.path == "/healthz":
@@ -150,7 +153,10 @@ def _internal(error: Exception, request: Request) -> Response:
 
 
 def create_app(
-    settings: Settings, clock: Clock | None = None, tools: Iterable[Tool] = BUILTIN
+    settings: Settings,
+    clock: Clock | None = None,
+    tools: Iterable[Tool] = BUILTIN,
+    pause: Pause = asyncio.sleep,
 ) -> App:
-    """An agent with everything in place and nothing opened yet."""
-    return App(settings, clock or SystemClock(), tools)
+    """An agent with everything in place and nothing opened yet. `pause` waits before another try."""
+    return App(settings, clock or SystemClock(), tools, pause)

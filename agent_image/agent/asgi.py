@@ -1,6 +1,8 @@
 """ASGI in small: a request, an answer, a table of routes. No framework: it would cost megabytes a tenant."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
@@ -69,7 +71,7 @@ class Response:
 
     status: int = 200
     body: Any = None
-    stream: AsyncIterator[bytes] | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -114,8 +116,8 @@ def request_of(scope: Scope, receive: Receive) -> Request:
     )
 
 
-async def respond(send: Send, response: Response) -> None:
-    """Sends an answer to its end."""
+async def respond(receive: Receive, send: Send, response: Response) -> None:
+    """Sends an answer to its end, or to where the client leaves."""
     headers = {"cache-control": "no-store", **response.headers}
     if response.stream is None:
         body = b"" if response.body is None else orjson.dumps(response.body)
@@ -126,9 +128,27 @@ async def respond(send: Send, response: Response) -> None:
         await send({"type": "http.response.body", "body": body})
         return
     await send(_start(response.status, headers))
-    async for piece in response.stream:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    sending = asyncio.create_task(_send_all(send, response.stream))
+    leaving = asyncio.create_task(_left(receive))
+    await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (sending, leaving):
+        task.cancel()
+    await asyncio.gather(sending, leaving, return_exceptions=True)
+    if not sending.cancelled():
+        sending.result()
+
+
+async def _send_all(send: Send, stream: AsyncGenerator[bytes, None]) -> None:
+    async with contextlib.aclosing(stream) as pieces:
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _left(receive: Receive) -> None:
+    """Returns when the client is gone: the server drops what is sent to it without a word."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _start(status: int, headers: Mapping[str, str]) -> MutableMapping[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from agent import memory, prompts
-from agent.dialogue import Dialogue, size
+from agent.dialogue import Dialogue, can_squeeze, size
 from agent.memory import Recalled
 from agent.providers.models import Model
 from agent.providers.wire import Prompt, ToolSpec
@@ -25,18 +25,32 @@ _DEMO_EXCERPT_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything that stays the same during one turn. `shrink`: how often its room has been halved."""
+    """Everything that stays the same during one turn.
+
+    `kept`: at most so many past exchanges, `squeezed`: with short results, for a model that found
+    more too long.
+    """
 
     model: Model
     now_at: int
     recalled: Recalled
     history: Sequence[Exchange]
     tools: Sequence[ToolSpec]
-    shrink: int = 0
+    kept: int = 1_000
+    squeezed: bool = False
 
-    def smaller(self) -> "Context":
-        """The same with half the room, for a model that found the last prompt too long."""
-        return replace(self, shrink=self.shrink + 1)
+    def smaller(self, current: Exchange) -> "Context | None":
+        """A context whose prompt is strictly smaller; None where there is nothing left to leave out.
+
+        Eight, four, two exchanges and the current one alone, then its results made short: with the
+        first at most six calls, and no model is needed to summarise anything.
+        """
+        told = len(self._history_within(self._room()[0], current))
+        if told:
+            return replace(self, kept=max(n for n in (7, 3, 1, 0) if n < told))
+        if not self.squeezed and can_squeeze(current):
+            return replace(self, squeezed=True)
+        return None
 
     def prompt(self, current: Exchange, *, may_call: bool = True) -> Prompt:
         """The next call of the current exchange.
@@ -45,26 +59,36 @@ class Context:
         does not fit however short its parts are made.
         """
         model, profile = self.model, self.model.profile
-        answer = profile.max_tokens if profile else min(model.max_output_tokens, _ANSWER_MAX_TOKENS)
-        tools = self.tools if model.tools else ()
-        system = self._system()
-        room = model.context_tokens - answer - _MARGIN_TOKENS - estimate_tokens(system)
-        room -= sum(estimate_tokens(f"{t.description}{t.parameters}") for t in tools)
-        dialogue = Dialogue(self._preface(), with_calls=model.tools)
+        history_room, room = self._room()
+        dialogue = Dialogue(self._preface(), with_calls=model.tools, squeezed=self.squeezed)
         messages = dialogue.messages(
-            self._history_within(min(room, self._history_cap()) >> self.shrink, current),
+            self._history_within(history_room, current),
             current,
-            room_tokens=room >> self.shrink,
+            room_tokens=room,
             may_call=may_call,
         )
         return Prompt(
-            system=system,
+            system=self._system(),
             messages=messages,
-            tools=tools,
+            tools=self.tools if model.tools else (),
             may_call=may_call,
-            max_tokens=answer,
+            max_tokens=self._answer_tokens(),
             temperature=profile.temperature if profile else None,
         )
+
+    def _answer_tokens(self) -> int:
+        profile = self.model.profile
+        return (
+            profile.max_tokens if profile else min(self.model.max_output_tokens, _ANSWER_MAX_TOKENS)
+        )
+
+    def _room(self) -> tuple[int, int]:
+        """Tokens for history and current exchange together, and for the current exchange alone."""
+        room = self.model.context_tokens - self._answer_tokens() - _MARGIN_TOKENS
+        room -= estimate_tokens(self._system())
+        if self.model.tools:
+            room -= sum(estimate_tokens(f"{t.description}{t.parameters}") for t in self.tools)
+        return min(room, self._history_cap()), room
 
     def _history_cap(self) -> int:
         return _DEMO_HISTORY_TOKENS if self.model.profile else _HISTORY_MAX_TOKENS
@@ -73,7 +97,7 @@ class Context:
         """The newest exchanges that fit beside the current one, whole, without a hole between them."""
         left = room_tokens - size(current)
         kept: list[Exchange] = []
-        for exchange in reversed(self.history):
+        for exchange in reversed(self.history[-self.kept :] if self.kept else ()):
             left -= size(exchange)
             if left < 0:
                 break

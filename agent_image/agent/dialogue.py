@@ -19,6 +19,11 @@ _ANSWER_NOW = "[No more tools in this turn. Answer now with what you have.]"
 _NO_ANSWER = "(This answer was broken off.)"
 
 
+def can_squeeze(exchange: Exchange) -> bool:
+    """Whether an exchange has results that could be told shorter."""
+    return any(len(c.result or "") > _SMALLEST_CHARS for one in exchange.rounds for c in one.calls)
+
+
 def size(exchange: Exchange) -> int:
     """About how many tokens an exchange takes as part of the history."""
     tokens = estimate_tokens(exchange.user_text) + _MESSAGE_TOKENS
@@ -32,10 +37,14 @@ def size(exchange: Exchange) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """How exchanges become messages. `with_calls` False: for a model that knows no tools."""
+    """How exchanges become messages.
+
+    `with_calls` False: for a model that knows no tools. `squeezed`: every result is told short.
+    """
 
     preface: str
     with_calls: bool
+    squeezed: bool = False
 
     def messages(
         self,
@@ -59,6 +68,8 @@ class Dialogue:
                 unanswered = []
         asked = "\n\n".join((*unanswered, current.user_text))
         now = [Message("user", self.preface + asked), *self._rounds(current.rounds)]
+        if self.squeezed:
+            now = [_shortened(message, _SMALLEST_CHARS) for message in now]
         if not may_call:
             now = _told_to_answer(now)
         return _with_unique_ids([*written, *_fitted(now, room_tokens)])

@@ -1,6 +1,7 @@
 """The event log's readers: they are woken by commits and read what was committed, never anything else."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator
 
 from agent.store import events
@@ -15,6 +16,7 @@ class Log:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._wakes: set[asyncio.Event] = set()
+        self._left = asyncio.Event()
         self._closed = False
         self._last_seq = 0
         db.committed = self._committed
@@ -23,10 +25,15 @@ class Log:
         """Learns where the log stands."""
         self._last_seq = await self._db.read(events.last_seq)
 
-    def close(self) -> None:
-        """Ends every reader once it has been given what is there."""
+    async def close(self, timeout_s: float) -> None:
+        """Ends every reader once it has been given what is there; a stuck one is waited for `timeout_s`."""
         self._closed = True
         self._wake()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self._wakes:
+                    self._left.clear()
+                    await self._left.wait()
 
     async def position(self) -> tuple[str, int]:
         """The log's epoch and its newest number."""
@@ -66,6 +73,7 @@ class Log:
                     yield []
         finally:
             self._wakes.discard(wake)
+            self._left.set()
 
     async def _after(self, seq: int) -> list[tuple[int, str]]:
         return await self._db.read(lambda tx: events.after(tx, seq, _PAGE))

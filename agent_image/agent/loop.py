@@ -25,7 +25,6 @@ from infra.kit import ids
 MAX_ROUNDS = 8
 PARALLEL = 4
 BATCH_S = 0.04
-_SMALLER_PROMPTS = 4
 _REPEATED = "Refused: this only repeats what was done before. Do something else, or answer."
 _NO_MORE = "Refused: no more tools in this turn. Answer with what you have."
 _GAVE_UP = "I could not finish this within the number of steps that one answer may take."
@@ -58,28 +57,30 @@ class Loop:
             if not may_call:
                 yield _ENDED[guard.ended]
             reply = Reply()
-            async for part in self._ask(context, turn, may_call, trace):
-                if isinstance(part, Reply):
-                    reply = part
-                else:
-                    yield Text(part)
+            async with contextlib.aclosing(self._ask(context, turn, may_call, trace)) as parts:
+                async for part in parts:
+                    if isinstance(part, Reply):
+                        reply = part
+                    else:
+                        yield Text(part)
             self.faults.reach("after_model")
             for notice in _notices(reply):
                 yield notice
-            turn.rounds.append(Round(reply.text, _calls(reply.calls) if may_call else []))
-            if not turn.rounds[-1].calls:
+            calls = _calls(reply.calls) if may_call and context.model.tools else []
+            turn.rounds.append(Round(reply.text, calls))
+            if not calls:
                 break
             async for step in self._run_calls(turn, guard, trace):
                 yield step
-        if turn.shown_chars == 0 and not may_call:
+        if turn.shown_chars == 0 and reply.stop != "refusal":
             yield Text(_GAVE_UP)
 
     async def _ask(
         self, context: Context, turn: Turn, may_call: bool, trace: Trace
     ) -> AsyncGenerator[str | Reply, None]:
-        """One answer; what the model finds too long is told again with half the room."""
+        """One answer; what the model finds too long is told again with less."""
         current = Exchange(turn.user_text, turn.rounds)
-        for attempt in range(_SMALLER_PROMPTS + 1):
+        while True:
             prompt = context.prompt(current, may_call=may_call)
             try:
                 with trace.span("chat", **{"gen_ai.request.model": context.model.id}):
@@ -94,9 +95,10 @@ class Loop:
                             yield part
                 return
             except ContextTooLong:
-                if attempt == _SMALLER_PROMPTS:
+                smaller = context.smaller(current)
+                if smaller is None:
                     raise
-                context = context.smaller()
+                context = smaller
 
     async def _run_calls(
         self, turn: Turn, guard: LoopGuard, trace: Trace

@@ -17,7 +17,7 @@ from agent.spans import Spans
 from agent.store import turns
 from agent.store.database import Database, Tx
 from agent.tools.registry import Registry
-from agent.transcript import Turn
+from agent.transcript import Step, Turn
 from infra.kit.errors import AlcoveError
 from infra.kit.log import bound
 
@@ -134,35 +134,28 @@ class Turns:
                     turn = await self._db.write(lambda tx: _next(tx, conversation_id))
                     if turn is None:
                         break
-                    await self._run(turn)
+                    with bound(turn=turn.id, request_id=turn.request_id):
+                        await self._run(turn)
+        except Exception as error:
+            # What could not be written now is taken up by the next start.
+            log.error("a lane broke", extra={"error": type(error).__name__})
         finally:
             del self._lanes[conversation_id]
 
     async def _run(self, turn: Turn) -> None:
-        task = asyncio.create_task(self._play(turn))
-        self._running[turn.id] = task
-        try:
-            await asyncio.wait({task})
-        finally:
-            del self._running[turn.id]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a turn could not be ended", extra={"error": type(error).__name__})
+        """Plays a turn to its ending; one that is cut off because the process ends keeps none."""
+        task = self._running[turn.id] = asyncio.create_task(self._play(turn))
+        await asyncio.wait({task})
+        del self._running[turn.id]
+        if task.cancelled() and self._leaving:
+            return
+        ending = _STOP if task.cancelled() else _ending(task.exception())
+        self._loop.faults.reach("before_reply_publish")
+        await self._db.write(lambda tx: journal.finish(tx, turn, ending), durable=True)
+        log.info("turn ended", extra={"outcome": ending.outcome, "reason": ending.reason})
 
     async def _play(self, turn: Turn) -> None:
-        with bound(turn=turn.id, request_id=turn.request_id):
-            try:
-                ending = await self._steps(turn)
-            except asyncio.CancelledError:
-                if self._leaving:
-                    raise
-                ending = _STOP
-            except Exception as error:
-                ending = _ending(error)
-            self._loop.faults.reach("before_reply_publish")
-            await self._db.write(lambda tx: journal.finish(tx, turn, ending), durable=True)
-            log.info("turn ended", extra={"outcome": ending.outcome, "reason": ending.reason})
-
-    async def _steps(self, turn: Turn) -> Ending:
+        """Writes each step down before the loop takes the next."""
         trace = self._spans.trace(turn.traceparent, turn.request_id)
         with trace.span("invoke_agent", turn=turn.id):
             async with (
@@ -170,8 +163,10 @@ class Turns:
                 contextlib.aclosing(self._loop.run(turn, trace)) as steps,
             ):
                 async for step in steps:
-                    await self._db.write(lambda tx, step=step: journal.record(tx, turn, step))  # type: ignore[misc]
-        return Ending("complete", "answered")
+                    await self._record(turn, step)
+
+    async def _record(self, turn: Turn, step: Step) -> None:
+        await self._db.write(lambda tx: journal.record(tx, turn, step))
 
 
 def _next(tx: Tx, conversation_id: str) -> Turn | None:
@@ -184,8 +179,10 @@ def _next(tx: Tx, conversation_id: str) -> Turn | None:
     return turn
 
 
-def _ending(error: Exception) -> Ending:
-    """How a turn ends that failed. Only a coded error's words reach the person; a log line gets none."""
+def _ending(error: BaseException | None) -> Ending:
+    """How a turn ended that was not stopped. Only a coded error's words reach the person; a log line gets none."""
+    if error is None:
+        return Ending("complete", "answered")
     if isinstance(error, TimeoutError):
         text = "This answer took too long."
         return Ending("failed", "wall_clock", "timeout", text, retryable=True)

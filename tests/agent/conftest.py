@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from agent.app import App, create_app
 from agent.settings import Settings
@@ -18,7 +20,6 @@ from infra.kit.clock import Clock, SystemClock
 from tests.agent.meter import ScriptedMeter
 from tests.agent.person import SECRET, Person
 from tests.scripted import serve
-from tests.waiting import until
 
 
 class Home:
@@ -60,20 +61,20 @@ class Home:
 async def serving(app: App, socket: Path) -> AsyncIterator[None]:
     """Serves an agent at its socket, as `python -m agent` does."""
     await app.start()
-    config = uvicorn.Config(
-        app, http="h11", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
+    config = uvicorn.Config(app, http="h11", ws="none", lifespan="off", log_config=None)
+    config.load()
+    state = ServerState()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: H11Protocol(config, state, {}), sock=unix.bind(socket)
     )
-    server = uvicorn.Server(config)
-    listener = unix.bind(socket)
-    task = asyncio.create_task(server._serve(sockets=[listener]))
     try:
-        await until(lambda: server.started, what="the agent's server")
         yield
     finally:
         await app.stop(drain_s=0)
-        server.should_exit = True
-        await task
-        listener.close()
+        server.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        await server.wait_closed()
 
 
 @pytest.fixture
@@ -104,12 +105,17 @@ def agent_clock() -> Clock:
     return SystemClock()
 
 
+async def _no_pause(seconds: float) -> None:
+    """No test waits for a back-off; how long it would be is `errors.pause_s`'s affair."""
+    assert 0 < seconds < 30
+
+
 @pytest.fixture
 async def app(
     home: Home, meter: ScriptedMeter, tools: tuple[Tool, ...], agent_clock: Clock
 ) -> AsyncIterator[App]:
     """A running agent."""
-    agent = create_app(home.settings(), agent_clock, tools)
+    agent = create_app(home.settings(), agent_clock, tools, pause=_no_pause)
     async with serving(agent, home.agent / "agent.sock"):
         yield agent
 

@@ -11,7 +11,7 @@ DEMO_PROFILE = {"system_max_tokens": 400, "temperature": 0.2, "max_tokens": 300}
 
 
 class ScriptedMeter(ScriptedProvider):
-    """Answers `GET /v1/models` as docs/contracts.md has it; `wire`, `tools` and `profile` as the test sets them."""
+    """Answers `GET /v1/models` as docs/contracts.md has it, with what the test sets."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -44,8 +44,12 @@ class Events:
                 yield sse.HEARTBEAT
                 continue
             yield b"".join(sse.frame(data, event_id=str(seq)) for seq, data in found)
-            if any(
-                '"type":"RUN_FINISHED"' in data or '"type":"RUN_ERROR"' in data for _, data in found
-            ):
-                last = found[-1][0]
-                await self.db.write(lambda tx, last=last: events.seen(tx, last))  # type: ignore[misc]
+            if any(_is_end(data) for _, data in found):
+                await self._note_seen(found[-1][0])
+
+    async def _note_seen(self, seq: int) -> None:
+        await self.db.write(lambda tx: events.seen(tx, seq))
+
+
+def _is_end(data: str) -> bool:
+    return '"type":"RUN_FINISHED"' in data or '"type":"RUN_ERROR"' in data

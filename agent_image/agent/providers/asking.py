@@ -16,23 +16,20 @@ from infra.kit.sse import Parser
 log = logging.getLogger(__name__)
 
 RETRIES = 2
+Pause = Callable[[float], Awaitable[None]]
 _WIRES: dict[str, Wire] = {"openai": OpenAIChat(), "anthropic": AnthropicMessages()}
 
 
 class Asking:
     """Streams answers of the model through the meter."""
 
-    def __init__(
-        self,
-        client: Client,
-        models: Models,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, client: Client, models: Models, pause: Pause) -> None:
         self._client = client
         self.models = models
-        self._sleep = sleep
+        self._pause = pause
         self._open = 0
-        self._freed = asyncio.Condition()
+        self._ended = 0
+        self._changed = asyncio.Condition()
 
     async def model(self, headers: dict[str, str]) -> Model:
         """The model to ask. Raises ModelError; a network that is briefly away is tried again."""
@@ -74,11 +71,11 @@ class Asking:
                 attempt += 1
 
     async def _wait_or_raise(self, error: ModelError, attempt: int) -> None:
-        pause = pause_s(error, attempt)
-        if pause is None or attempt >= RETRIES:
+        pause_time_s = pause_s(error, attempt)
+        if pause_time_s is None or attempt >= RETRIES:
             raise error
         log.info("the model is asked again", extra={"code": error.code, "reason": error.reason})
-        await self._sleep(pause)
+        await self._pause(pause_time_s)
 
     async def _another_ended(self) -> bool:
         """Waits for the end of another call of this agent; False where none is open.
@@ -87,8 +84,9 @@ class Asking:
         """
         if self._open == 0:
             return False
-        async with self._freed:
-            await self._freed.wait()
+        before = self._ended
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._ended > before)
         return True
 
     async def _once(
@@ -117,8 +115,9 @@ class Asking:
             yield
         finally:
             self._open -= 1
-            async with self._freed:
-                self._freed.notify_all()
+            self._ended += 1
+            async with self._changed:
+                self._changed.notify_all()
 
 
 async def _texts(response: Response, assembler: Assembler) -> AsyncGenerator[str, None]:

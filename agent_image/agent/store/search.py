@@ -17,13 +17,14 @@ _UNSPACED = (
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _WORD = re.compile(f"[{_UNSPACED}]+|[^\\W{_UNSPACED}]+")
-_COMMON_WORDS = """a about all am an and any are as at be been but by can could did do does don't for from get go had has
-    have he hello help her hi him his how i if in is it its just know let like make many me much my no not of ok on
-    or our please s say she should so some t tell than thank thanks that the their them then there they this to
-    up us want was we were what when where which who whom why will with would yes you your
-    al como con cual de del donde el ella en es eso esta este hola la las lo los me mi mis no o para pero por
-    que qué quien se si sí soy su sus te tu un una y ya yo
-    的 了 是 我 你 他 她 它 在 有 和 就 不 人 都 一 吗 什么 怎么 请 帮 我的 你的
+_COMMON_WORDS = """
+a about all am an and any are as at be been but by can could did do does don't for from get go had has have he
+hello help her hi him his how i if in is it its just know let like make many me much my no not of ok on or our
+please s say she should so some t tell than thank thanks that the their them then there they this to up us want
+was we were what when where which who whom why will with would yes you your
+al como con cual de del donde el ella en es eso esta este hola la las lo los me mi mis no o para pero por que qué
+quien se si sí soy su sus te tu un una y ya yo
+的 了 是 我 你 他 她 它 在 有 和 就 不 人 都 一 吗 什么 怎么 请 帮 我的 你的
 """
 _COMMON = frozenset(_COMMON_WORDS.split())
 
