@@ -5,7 +5,7 @@ import sys
 
 from aiohttp import web
 
-from tests.pages.preview.environment import DIST
+from gateway.pages.environment import DIST
 from tests.pages.preview.pages import PAGES
 from tests.pages.preview.server import create_app
 

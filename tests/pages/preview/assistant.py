@@ -145,6 +145,17 @@ class Assistant:
             "resets_at": now_ms() + 9 * 86_400_000,
         }
 
+    def cut(self) -> None:
+        """Ends every open stream, as a proxy does that loses patience."""
+        for queue in self.listeners:
+            queue.put_nowait(None)
+
+    def close(self) -> None:
+        """Forgets what is under way and ends every stream."""
+        for task in self.tasks:
+            task.cancel()
+        self.cut()
+
     def do(self, work: Callable[[], Any]) -> None:
         """Runs a coroutine beside the requests and keeps hold of it."""
         task = asyncio.create_task(work())

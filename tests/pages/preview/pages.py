@@ -172,7 +172,7 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
             "title": "The house is being rebuilt",
             "text": "The database does not answer, so this page could not be made.",
             "kept": "Your conversations and your assistant's memory are stored elsewhere and are not touched.",
-            "remedy": "Wait a minute and load the page again. If it stays like this, tell whoever runs this Alcove.",
+            "remedy": "Wait a minute and load the page again. If it stays so, tell whoever runs this Alcove.",
             "action": {"href": "/chat", "label": "Try again"},
             "request_id": "01k9z3e7m2q8x4v6t0",
         },

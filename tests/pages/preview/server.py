@@ -7,13 +7,14 @@ from typing import Any
 
 from aiohttp import web
 
+from gateway.pages.environment import DIST, environment
 from tests.pages.preview import samples, words
 from tests.pages.preview.assistant import Assistant, now_ms
-from tests.pages.preview.environment import DIST, environment, render
 from tests.pages.preview.pages import PAGES
 
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; object-src 'none'"
 )
 TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types dompurify"
@@ -46,7 +47,7 @@ def common(request: web.Request) -> dict[str, Any]:
 def page(request: web.Request, template: str, context: dict[str, Any]) -> web.Response:
     """One rendered page under the gateway's own CSP."""
     chat = request.path.startswith("/chat")
-    html = render(request.app[MADE], template, **common(request) | context)
+    html = request.app[MADE].get_template(template).render(**common(request) | context)
     return web.Response(
         text=html,
         content_type="text/html",

@@ -1,4 +1,6 @@
-"""What the scripted assistant says, chosen by a word in the question: code, table, tool, limit, fail, hostile, long."""
+"""What the scripted assistant says, chosen by a word in the question: code, table, limit, fail, hostile, many, long."""
+
+# ruff: noqa: E501 (its sentences are as long as an assistant makes them)
 
 import re
 from collections.abc import Iterator
@@ -101,6 +103,9 @@ A [link](javascript:window.hacked=6), a [data link](data:text/html,<script>windo
 <a href="https://fine.example.org" style="position:fixed;inset:0">cover</a> <style>body{display:none}</style> <base href="https://evil.example.net/">"""
 
 
+MANY = "\n\n".join(f"Part {n}: naïve 👩‍🚀 café, 🎉 and on." for n in range(40))
+
+
 @dataclass
 class Script:
     """One answer: how long to think, which tools to use, what to say, how it ends."""
@@ -145,6 +150,8 @@ def script_for(question: str) -> Script:
             "\n\n".join(f"Paragraph {n}. {COMPOST.splitlines()[0]}" for n in range(60)),
             think_s=0.05,
         )
+    if "many" in asked:
+        return Script(MANY, think_s=0.0)
     if "emoji" in asked:
         return Script("Naïve café 👩‍🚀👨‍👩‍👧 — ✓ done 🎉 and on.", think_s=0.0)
     return Script(COMPOST, tools=[SEARCH])

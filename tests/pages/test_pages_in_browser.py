@@ -1,0 +1,92 @@
+"""The other pages in a real Chromium: no sideways scroll, no CSP report, htmx and dialogs at work."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.pages.conftest import Preview, Tab
+from tests.pages.preview.pages import PAGES
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def test_every_page_fits_a_phone_a_tablet_and_a_desk_in_both_themes(tab: Tab) -> None:
+    wide = []
+    for width, theme in ((390, "dark"), (820, "light"), (1440, "dark"), (320, "light")):
+        await tab.page.set_viewport_size({"width": width, "height": 900})
+        await tab.page.emulate_media(color_scheme=theme)
+        for address in PAGES:
+            page = await tab.go(address)
+            found = await page.evaluate("document.documentElement.scrollWidth")
+            if found > width:
+                wide.append((address, width, found))
+    assert wide == []
+
+
+async def test_tenants_are_searched_sorted_and_paged_in_place(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/admin/tenants")
+    await page.get_by_label("Search by e-mail").fill("jonas")
+    await expect(page.locator("#tenants tbody tr")).to_have_count(1)
+    await page.wait_for_url(re.compile("q=jonas"))
+    await page.get_by_role("columnheader", name="Plan").get_by_role("link").click()
+    await expect(page.locator("#tenants th[aria-sort=ascending]")).to_contain_text("Plan")
+    await expect(page.locator("#tenants tbody tr")).to_have_count(1)
+    assert await page.evaluate("[localStorage.length, sessionStorage.length]") == [0, 0]
+
+
+async def test_provider_is_tested_in_place(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/admin/providers")
+    await expect(page.locator("#probe-p2")).to_contain_text("Does not work")
+    await page.locator("li", has_text="Workshop server").get_by_role("button", name="Test").click()
+    await expect(page.locator("#probe-p2")).to_contain_text("Works")
+    await expect(page.locator("#probe-p2")).to_contain_text("just now")
+
+
+async def test_provider_form_asks_for_models_only_where_prices_are_not_known(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/admin/providers/new")
+    await expect(page.get_by_label("Address", exact=True)).to_be_hidden()
+    await page.get_by_text("Another address").click()
+    await expect(page.get_by_label("Address", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Add a model").click()
+    await expect(page.locator("[data-model-row]")).to_have_count(2)
+    ids = await page.locator("input").evaluate_all("all => all.map(i => i.id).filter(Boolean)")
+    assert len(ids) == len(set(ids))
+
+
+async def test_suspending_asks_for_a_reason_first(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/admin/tenants/taaaaaaaaaaaaaaa")
+    await page.get_by_role("button", name="Suspend").click()
+    dialog = page.get_by_role("dialog", name="Suspend mara.lindqvist@example.org?")
+    await expect(dialog).to_be_visible()
+    assert await dialog.get_by_label("Reason").get_attribute("required") is not None
+    await dialog.get_by_role("button", name="Cancel").click()
+    await expect(dialog).to_be_hidden()
+
+
+async def test_refused_change_opens_its_dialog_with_what_was_typed(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/admin/tenants/refused")
+    dialog = page.get_by_role("dialog", name="Change the quota")
+    await expect(dialog).to_contain_text("An amount cannot be below zero.")
+    await expect(dialog.get_by_label("US dollars a month")).to_have_value("-3")
+
+
+async def test_theme_is_kept_in_a_cookie_that_the_server_reads(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/usage")
+    await page.get_by_role("button", name="Your menu").click()
+    await page.get_by_role("button", name="Dark").click()
+    assert (
+        await page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        == "rgb(25, 23, 20)"
+    )
+    await page.reload()
+    assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+async def test_times_are_told_in_the_reader_s_zone(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/account")
+    await expect(page.locator("time.when").first).to_contain_text("CE")

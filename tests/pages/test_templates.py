@@ -1,0 +1,101 @@
+"""Every page with sample data: it renders, and nothing in it needs an unsafe CSP."""
+
+import re
+
+import pytest
+
+from gateway.pages.environment import DIST, TEMPLATES, environment
+from tests.pages.preview import samples
+from tests.pages.preview.pages import PAGES
+
+COMMON = {
+    "theme": "dark",
+    "csrf": "token-of-the-session",
+    "account": samples.PERSON,
+    "path": "/usage",
+    "notice": None,
+    "error": None,
+}
+HOSTILE = "<script>alert(1)</script>\"'&"
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_page_renders_without_inline_script_or_style(built: None, address: str) -> None:
+    template, context = PAGES[address]
+    html = environment(DIST).get_template(template).render(**COMMON | {"path": address} | context)
+    assert '<html lang="en" data-theme="dark">' in html
+    assert not re.search(r"<[^>]*\sstyle=", html)
+    assert not re.search(r"<[^>]*\son[a-z]+=", html)
+    assert "<style" not in html.replace("<style>\n    g", "")
+    assert not re.search(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)", html)
+    assert html.count("<h1") == 1
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_form_that_posts_carries_the_token(built: None, address: str) -> None:
+    template, context = PAGES[address]
+    html = environment(DIST).get_template(template).render(**COMMON | context)
+    forms = re.findall(r'<form[^>]*method="post".*?</form>', html, re.DOTALL)
+    assert all('name="x-csrf-token" value="token-of-the-session"' in form for form in forms)
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_field_has_a_name_that_is_read_aloud(built: None, address: str) -> None:
+    template, context = PAGES[address]
+    html = environment(DIST).get_template(template).render(**COMMON | context)
+    labels = set(re.findall(r'<label[^>]*\bfor="([^"]+)"', html))
+    for field in re.findall(r"<(?:input|select|textarea)\b[^>]*>", html):
+        if re.search(r'type="(hidden|radio|checkbox)"', field) or 'aria-hidden="true"' in field:
+            continue
+        found = re.search(r'\bid="([^"]+)"', field)
+        assert "aria-label=" in field or (found and found.group(1) in labels), field
+
+
+def test_what_people_type_is_shown_as_text(built: None) -> None:
+    made = environment(DIST)
+    _, context = PAGES["/admin/tenants"]
+    row = samples.tenants(1)[0] | {"email": HOSTILE}
+    html = made.get_template("admin/_tenants.html").render(**COMMON | context | {"rows": [row]})
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    boot = {
+        "conversation_id": None,
+        "csrf": "x",
+        "email": HOSTILE,
+        "is_admin": False,
+        "demo_model": False,
+        "plan": "Free",
+    }
+    html = made.get_template("chat.html").render(**COMMON | {"boot": boot})
+    assert "<script>alert" not in html
+
+
+def test_chart_and_its_table_say_the_same(built: None) -> None:
+    chart = {
+        "series": ["m"],
+        "days": [
+            {
+                "day": "2026-11-01",
+                "label": "1 Nov",
+                "values": {"m": 1_500_000_000},
+                "total_nanos": 1_500_000_000,
+            },
+            {"day": "2026-11-02", "label": "2 Nov", "values": {}, "total_nanos": 0},
+        ],
+    }
+    source = '{% from "_charts.html" import stacked_days with context %}{{ stacked_days(chart, "Q?", "UTC") }}'
+    html = environment(DIST).from_string(source).render(chart=chart)
+    assert html.count("$1.50") == 4  # the bar's words, its series, and two cells of the table
+    (height,) = re.findall(r'class="series-1"[^>]*height="([\d.]+)%"', html)
+    assert float(height) == pytest.approx(75)  # of an axis that ends at $2
+
+
+def test_every_template_is_previewed() -> None:
+    shown = {template for template, _ in PAGES.values()} | {"chat.html"}
+    frames = {"base.html", "site.html", "door.html", "admin/admin.html"}
+    pages = {
+        str(path.relative_to(TEMPLATES))
+        for path in TEMPLATES.rglob("*.html")
+        if not path.name.startswith("_")
+    }
+    assert pages - frames == shown
