@@ -1,0 +1,142 @@
+"""Bytes to requests. Nothing of tasks or time here; what is wrong is raised as Refusal."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import httptools
+
+from infra.kit.http1.heads import Malformed
+from infra.kit.http1.inflow import Inflow, Valve
+from infra.kit.httpd.guard import checked_framing, checked_target, header_name
+from infra.kit.httpd.refusals import Refusal
+from infra.kit.httpd.request import Request, Wire
+
+# In one read of the socket, beyond the one that is served.
+_MOST_PIPELINED = 16
+# What parts a header's name from its value, and from the next: `: ` and CRLF.
+_SEPARATORS = 4
+
+
+class ReaderWire(Wire, Valve, Protocol):
+    """The connection, to requests and to their bodies."""
+
+
+class Reader:
+    """The parser of one connection: hands on each request at its head, feeds its body afterwards."""
+
+    __slots__ = (
+        "_arrived",
+        "_began",
+        "_burst",
+        "_headers",
+        "_loop",
+        "_parser",
+        "_silent_bytes",
+        "_target",
+        "_wire",
+        "in_head",
+        "incoming",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        wire: ReaderWire,
+        *,
+        began: Callable[[], None],
+        arrived: Callable[[Request], None],
+    ) -> None:
+        self._loop, self._wire, self._began, self._arrived = loop, wire, began, arrived
+        self._parser = httptools.HttpRequestParser(self)
+        self._headers: list[tuple[str, str]] = []
+        self._target = b""
+        self._silent_bytes = self._burst = 0
+        self.in_head = False
+        self.incoming: Request | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Parses what arrived. Raises Refusal; nothing may be fed after that."""
+        self._burst = 0
+        self._silent_bytes += len(data)
+        try:
+            self._parse(data)
+        except httptools.HttpParserError as error:
+            raise Refusal.of(error) from error
+        # Grows while no part of a body comes: heads, trailers and chunk extensions are all bounded.
+        if self._silent_bytes > self._wire.limits.head_bytes:
+            raise Refusal.head_too_long()
+
+    def _parse(self, data: bytes) -> None:
+        while data:
+            try:
+                self._parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                # No upgrade is offered, so the header means nothing and the next request follows.
+                data = data[upgrade.args[0] :]
+
+    # -- told by the parser -----------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._burst += 1
+        if self._burst > _MOST_PIPELINED:
+            raise Refusal.too_many()
+        self._headers, self._target = [], b""
+        self.in_head = True
+        self._began()
+
+    def on_url(self, raw: bytes) -> None:
+        self._target += raw
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.in_head:
+            return  # a trailer: nobody asked for it
+        if len(self._headers) >= self._wire.limits.headers:
+            raise Refusal.head_too_long()
+        known = header_name(name)
+        if known is not None:
+            self._headers.append((known, value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        parser, headers = self._parser, self._headers
+        size = len(self._target)
+        for name, value in headers:
+            size += len(name) + len(value) + _SEPARATORS
+        if size > self._wire.limits.head_bytes:
+            raise Refusal.head_too_long()
+        version = parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            raise Malformed("its version is neither HTTP/1.1 nor HTTP/1.0")
+        method = parser.get_method().decode("ascii")
+        if method == "CONNECT":
+            raise Refusal.not_implemented()
+        target = checked_target(self._target)
+        length = checked_framing(headers, chunks=version == "1.1")
+        if length and parser.should_upgrade():
+            raise Malformed("it asks for an upgrade and has a body")
+        self.in_head = False
+        self._silent_bytes = 0
+        self.incoming = Request(
+            self._wire,
+            Inflow(self._loop, self._wire),
+            method,
+            target,
+            version,
+            headers,
+            length,
+            # Only here: after the message's end llhttp has forgotten what the head said.
+            keep_alive=version == "1.1" and parser.should_keep_alive(),
+        )
+        self._arrived(self.incoming)
+
+    def on_body(self, data: bytes) -> None:
+        assert self.incoming is not None
+        self._silent_bytes = 0
+        self.incoming.inflow.feed(data)
+
+    def on_message_complete(self) -> None:
+        assert self.incoming is not None
+        self._silent_bytes = 0
+        self.incoming.inflow.end()
+        self.incoming = None

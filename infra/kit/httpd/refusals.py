@@ -1,0 +1,61 @@
+"""Answers that are given before, or instead of, a handler; each one ends its connection."""
+
+import httptools
+import orjson
+
+from infra.kit.errors import AlcoveError
+from infra.kit.http1.heads import Malformed, write_head
+from infra.kit.httpd.status import status_line
+
+
+class Refusal(Exception):
+    """Why a connection is not served further. Raised where bytes are judged, answered in their turn."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.error = status, AlcoveError(code, message)
+
+    def answer(self) -> bytes:
+        """The whole answer."""
+        body = orjson.dumps(self.error.body())
+        headers = [
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("connection", "close"),
+        ]
+        return write_head(status_line(self.status), headers) + body
+
+    @classmethod
+    def of(cls, error: Exception) -> "Refusal":
+        """What the parser's complaint means to the client: it is always the client's fault."""
+        cause = error.__context__ if isinstance(error.__context__, Exception) else error
+        if isinstance(cause, Refusal):
+            return cause
+        if isinstance(cause, Malformed | httptools.HttpParserError):
+            return cls(400, "invalid", f"the request is not sound HTTP: {cause}")
+        raise error
+
+    @classmethod
+    def head_too_long(cls) -> "Refusal":
+        """Too many headers, or too long ones."""
+        return cls(431, "invalid", "the request's headers are too long, or too many")
+
+    @classmethod
+    def too_slow(cls) -> "Refusal":
+        """The head did not arrive in time."""
+        return cls(408, "invalid", "the request did not arrive in time")
+
+    @classmethod
+    def too_many(cls) -> "Refusal":
+        """More requests than answers."""
+        return cls(429, "rate_limited", "too many requests were sent ahead of their answers")
+
+    @classmethod
+    def not_implemented(cls) -> "Refusal":
+        """A method that is not offered."""
+        return cls(501, "invalid", "this method is not offered here")
+
+    @classmethod
+    def no_room(cls) -> "Refusal":
+        """Too many connections."""
+        return cls(503, "unavailable", "too many connections at once")
