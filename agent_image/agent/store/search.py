@@ -16,7 +16,7 @@ _UNSPACED = (
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
-_WORD = re.compile(f"[{_UNSPACED}]+|[^\\W{_UNSPACED}]+")
+_WORD = re.compile(f"[{_UNSPACED}]+|[^\\W_{_UNSPACED}]+")
 _COMMON_WORDS = """
 a about all am an and any are as at be been but by can could did do does don't for from get go had has have he
 hello help her hi him his how i if in is it its just know let like make many me much my no not of ok on or our
@@ -49,9 +49,11 @@ def content_words(text: str) -> list[str]:
 
 
 def indexed(text: str) -> str:
-    """What the index is given for `text`."""
-    normal = unicodedata.normalize("NFKC", text)
-    return _RUN.sub(lambda run: f" {' '.join(_pairs(run[0]))} {run[0][-1]} ", normal)
+    """What the index is given for `text`: the very words that a query for it is made of."""
+    return " ".join(
+        " ".join((*_pairs(word), word[-1])) if _RUN.fullmatch(word) else word
+        for word in words(text)
+    )
 
 
 def _pairs(run: str) -> list[str]:
