@@ -32,11 +32,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace text[start:end]."""
+    """Replace text[start:end]. `new`: a member that stands nowhere yet."""
 
     start: int
     end: int
     text: str
+    new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Document:
         if member is not None:
             return Edit(member.start, member.end, text)
         comma = "," if self.members else ""
-        return Edit(self.inside, self.inside, f"{json.dumps(name)}:{text}{comma}")
+        return Edit(self.inside, self.inside, f"{json.dumps(name)}:{text}{comma}", new=True)
 
 
 def read(body: bytes) -> Document:
@@ -89,6 +90,8 @@ def spliced(document: Document, edits: Sequence[Edit]) -> bytes:
     parts: list[str] = []
     at = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        if edit.new and parts and at == edit.start and not parts[-1].endswith(","):
+            parts.append(",")  # two new members of an object that had none
         parts += [document.text[at : edit.start], edit.text]
         at = edit.end
     parts.append(document.text[at:])

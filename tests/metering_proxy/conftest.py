@@ -1,17 +1,36 @@
 """A running meter for each test: on SQLite, or on both databases where a test asks for `both`."""
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from infra.kit import migrate
+from infra.kit.db import Database
 from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite database to copy, since migrating is slower than most tests."""
+    path = tmp_path_factory.mktemp("meter") / "meter.db"
+
+    async def make() -> None:
+        db = Database(f"sqlite:///{path}")
+        await migrate.upgrade(db, "metering_proxy")
+        await db.close()
+
+    asyncio.run(make())
+    return path
+
+
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def house(tmp_path: Path, migrated: Path) -> AsyncIterator[House]:
     """A meter on SQLite."""
+    shutil.copy(migrated, tmp_path / "meter.db")
     async with a_house(tmp_path, f"sqlite:///{tmp_path}/meter.db") as running:
         yield running
 

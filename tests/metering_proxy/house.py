@@ -12,6 +12,7 @@ from infra.kit import client as kit_client
 from infra.kit import ids, migrate, service
 from infra.kit.clock import Clock
 from infra.kit.db import Database, sql
+from infra.kit.relay import Timeouts
 from metering_proxy import wire
 from metering_proxy.app import Meter, create_app
 from metering_proxy.client import MeterClient
@@ -186,11 +187,12 @@ async def a_house(
     *,
     clock: Clock | None = None,
     limits: Limits | None = None,
+    timeouts: Timeouts | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """A migrated, running meter with its control listener, while the block runs."""
     chosen = settings(root, database_url, **more)
-    meter = create_app(chosen, clock=clock, limits=limits)
+    meter = create_app(chosen, clock=clock, limits=limits, timeouts=timeouts)
     await migrate.upgrade(meter.db, "metering_proxy")
     async with meter.running(), service.serving(meter.app, chosen.listen):
         house = House(meter, MeterClient(chosen.listen, SECRET), root)
