@@ -16,7 +16,9 @@ from tests import scripted as s
 from tests.metering_proxy.house import MODEL, House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 
-_LIMIT = 13_000_000  # nano-USD: room for six whole calls of the test below and a part of one
+_LIMIT = (
+    13_000_000  # nano-USD: room for five whole calls of the test below, markup included, and a part
+)
 
 
 async def test_parallel_calls_never_overspend_at_the_edge_of_the_limit(
@@ -27,15 +29,16 @@ async def test_parallel_calls_never_overspend_at_the_edge_of_the_limit(
     scripted.always(reply=lambda request: s.text("x").using(40, request.json["max_tokens"]))
     tenant = await both.tenant("plus", charge_month_nanos=_LIMIT)
     answers: list[int] = []
-    while not answers or 402 not in answers[-20:]:
+    while set(answers[-20:]) != {402}:
         found = await asyncio.gather(*(tenant.chat(max_tokens=1_000) for _ in range(20)))
         answers += [answer.status for answer in found]
     assert set(answers) <= {200, 402, 429}
     done = answers.count(200)
-    assert len(scripted.model_requests) == done >= 6
+    assert len(scripted.model_requests) == done > 5
     rows = await both.entries(tenant, done)
     spent = sum(row["charge_nanos"] for row in rows)
-    assert _LIMIT - 256 * 2_000 - 200 * 1_000 < spent <= _LIMIT
+    least = (256 * 2_000 + 200 * 1_000) * 12 // 10  # less than this is not worth a call
+    assert _LIMIT - least < spent <= _LIMIT
     assert (await both.verdict()).whole
 
 
