@@ -27,12 +27,16 @@ async function filesUnder(folder, extensions) {
 
 /** Every name drawn with icon('…') or { icon: "…" }, and those that a page picks by value: `icons: a b c`. */
 async function iconNames() {
-  const sources = [...(await filesUnder(TEMPLATES, [".html"])), ...(await filesUnder(path.join(STATIC, "js"), [".js"]))];
+  const sources = [
+    ...(await filesUnder(TEMPLATES, [".html"])),
+    ...(await filesUnder(path.join(STATIC, "js"), [".js"])),
+  ];
   const names = new Set();
   for (const source of sources) {
     const text = await readFile(source, "utf8");
     for (const [, name] of text.matchAll(/\bicon(?:\(|:\s*)["']([a-z0-9-]+)["']/g)) names.add(name);
-    for (const [, list] of text.matchAll(/\bicons: ([a-z0-9 -]+[a-z0-9])/g)) list.split(" ").forEach((name) => names.add(name));
+    for (const [, list] of text.matchAll(/\bicons: ([a-z0-9 -]+[a-z0-9])/g))
+      list.split(" ").forEach((name) => names.add(name));
   }
   return [...names].sort();
 }
@@ -43,13 +47,21 @@ async function iconShapes(name) {
   const lucide = path.join(MODULES, "lucide-static/icons", `${name}.svg`);
   const svg = await readFile(own, "utf8").catch(() => readFile(lucide, "utf8"));
   return [...svg.matchAll(/<(path|circle|rect|line|polyline|polygon|ellipse)\b([^>]*?)\/?>/g)].map(
-    ([, tag, attributes]) => [tag, Object.fromEntries([...attributes.matchAll(/([\w-]+)="([^"]*)"/g)].map((m) => m.slice(1)))],
+    ([, tag, attributes]) => [
+      tag,
+      Object.fromEntries([...attributes.matchAll(/([\w-]+)="([^"]*)"/g)].map((m) => m.slice(1))),
+    ],
   );
 }
 
 function iconMarkup(name, shapes) {
   const inner = shapes
-    .map(([tag, attributes]) => `<${tag} ${Object.entries(attributes).map(([k, v]) => `${k}="${v}"`).join(" ")}/>`)
+    .map(
+      ([tag, attributes]) =>
+        `<${tag} ${Object.entries(attributes)
+          .map(([k, v]) => `${k}="${v}"`)
+          .join(" ")}/>`,
+    )
     .join("");
   return `<svg class="icon icon-${name}" viewBox="0 0 24 24" width="20" height="20" fill="none" stroke="currentColor" stroke-width="1.75" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false">${inner}</svg>`;
 }
@@ -66,7 +78,10 @@ function iconsPlugin(icons) {
     name: "icons",
     setup(build) {
       build.onResolve({ filter: /^alcove:icons$/ }, (args) => ({ path: args.path, namespace: "icons" }));
-      build.onLoad({ filter: /.*/, namespace: "icons" }, () => ({ contents: JSON.stringify(icons), loader: "json" }));
+      build.onLoad({ filter: /.*/, namespace: "icons" }, () => ({
+        contents: JSON.stringify(icons),
+        loader: "json",
+      }));
     },
   };
 }
@@ -74,7 +89,8 @@ function iconsPlugin(icons) {
 function manifestOf(metafile) {
   const manifest = {};
   for (const [file, output] of Object.entries(metafile.outputs)) {
-    if (output.entryPoint) manifest[path.basename(output.entryPoint)] = path.relative(DIST, path.resolve(ROOT, file));
+    if (output.entryPoint)
+      manifest[path.basename(output.entryPoint)] = path.relative(DIST, path.resolve(ROOT, file));
   }
   return manifest;
 }
@@ -87,18 +103,22 @@ async function eagerBytes(metafile, entry) {
   const visit = (file) => {
     if (seen.has(file)) return;
     seen.add(file);
-    for (const imported of outputs[file].imports) if (imported.kind === "import-statement") visit(imported.path);
+    for (const imported of outputs[file].imports)
+      if (imported.kind === "import-statement") visit(imported.path);
   };
   visit(first);
-  const sizes = await Promise.all([...seen].map(async (file) => gzipSync(await readFile(path.resolve(ROOT, file)), { level: 9 }).length));
+  const sizes = await Promise.all(
+    [...seen].map(async (file) => gzipSync(await readFile(path.resolve(ROOT, file)), { level: 9 }).length),
+  );
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 async function licences() {
-  const { devDependencies } = JSON.parse(await readFile(path.join(ROOT, "package.json"), "utf8"));
-  const bundled = Object.keys(devDependencies).filter((name) => name !== "esbuild");
+  const { dependencies } = JSON.parse(await readFile(path.join(ROOT, "package.json"), "utf8"));
   const texts = await Promise.all(
-    bundled.map(async (name) => `${name}\n\n${await readFile(path.join(MODULES, name, "LICENSE"), "utf8")}`),
+    Object.keys(dependencies).map(
+      async (name) => `${name}\n\n${await readFile(path.join(MODULES, name, "LICENSE"), "utf8")}`,
+    ),
   );
   return texts.join(`\n${"-".repeat(72)}\n\n`);
 }
@@ -110,7 +130,12 @@ async function build() {
   await mkdir(DIST, { recursive: true });
   const { metafile } = await esbuild.build({
     absWorkingDir: ROOT,
-    entryPoints: ["gateway/static/js/chat.js", "gateway/static/js/page.js", "gateway/static/css/app.css", "gateway/static/icons/favicon.svg"],
+    entryPoints: [
+      "gateway/static/js/chat.js",
+      "gateway/static/js/page.js",
+      "gateway/static/css/app.css",
+      "gateway/static/icons/favicon.svg",
+    ],
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
     assetNames: "[name]-[hash]",
@@ -127,13 +152,17 @@ async function build() {
     metafile: true,
     logLevel: "warning",
   });
-  const markup = Object.fromEntries(Object.entries(icons).map(([name, shapes]) => [name, iconMarkup(name, shapes)]));
+  const markup = Object.fromEntries(
+    Object.entries(icons).map(([name, shapes]) => [name, iconMarkup(name, shapes)]),
+  );
   await writeFile(path.join(DIST, "manifest.json"), JSON.stringify(manifestOf(metafile), null, 2));
   await writeFile(path.join(DIST, "icons.json"), JSON.stringify(markup, null, 2));
   await writeFile(path.join(DIST, "LICENCES.txt"), await licences());
   const chat = await eagerBytes(metafile, "js/chat.js");
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
-  console.log(`pages built in ${seconds} s; chat script ${(chat / 1024).toFixed(1)} KB gzipped of ${CHAT_BUDGET_BYTES / 1024}`);
+  console.log(
+    `pages built in ${seconds} s; chat script ${(chat / 1024).toFixed(1)} KB gzipped of ${CHAT_BUDGET_BYTES / 1024}`,
+  );
   if (chat > CHAT_BUDGET_BYTES) throw new Error("the chat script is over its budget");
 }
 

@@ -4,13 +4,30 @@ import { test } from "node:test";
 import { languageOf, lex, mend, openCode, splitBlocks } from "../../gateway/static/js/chat/blocks.js";
 
 const SAMPLE = [
-  "# Title", "A paragraph with **bold**, `code` and $5 or $7.", "- one\n- two\n  - inner\n\n- three", "1. first\n2. second",
-  "```python\ndef f():\n    return '```'\n\n\nprint(f())\n```", "> quoted\n> twice", "| a | b |\n|---|---|\n| 1 | 2 |",
-  "Setext\n===", "    indented code", "~~~\ntilde\n~~~", "<div>\nraw\n</div>", "- [ ] task\n- [x] done", "***", "Last words[^1] and a [link][ref].", "[ref]: https://example.org",
+  "# Title",
+  "A paragraph with **bold**, `code` and $5 or $7.",
+  "- one\n- two\n  - inner\n\n- three",
+  "1. first\n2. second",
+  "```python\ndef f():\n    return '```'\n\n\nprint(f())\n```",
+  "> quoted\n> twice",
+  "| a | b |\n|---|---|\n| 1 | 2 |",
+  "Setext\n===",
+  "    indented code",
+  "~~~\ntilde\n~~~",
+  "<div>\nraw\n</div>",
+  "- [ ] task\n- [x] done",
+  "***",
+  "Last words[^1] and a [link][ref].",
+  "[ref]: https://example.org",
 ].join("\n\n");
 
 test("the blocks of a finished text are the text", () => {
-  assert.equal(splitBlocks(SAMPLE, true).map((block) => block.raw).join(""), SAMPLE);
+  assert.equal(
+    splitBlocks(SAMPLE, true)
+      .map((block) => block.raw)
+      .join(""),
+    SAMPLE,
+  );
 });
 
 test("whatever the cut, a settled block is one of the finished text's blocks", () => {
@@ -18,7 +35,9 @@ test("whatever the cut, a settled block is one of the finished text's blocks", (
   for (let end = 1; end < SAMPLE.length; end += 1) {
     let passed = 0;
     for (const block of splitBlocks(SAMPLE.slice(0, end), false).filter((b) => b.settled)) {
-      const whole = finished.find((candidate, index) => finished.slice(0, index).reduce((sum, b) => sum + b.raw.length, 0) === passed);
+      const whole = finished.find(
+        (candidate, index) => finished.slice(0, index).reduce((sum, b) => sum + b.raw.length, 0) === passed,
+      );
       assert.ok(whole, `a block begins at ${passed} that the finished text does not have (cut at ${end})`);
       assert.equal(block.tokens[0].type, whole.tokens[0].type, `cut at ${end}`);
       assert.equal(block.raw.trimEnd(), whole.raw.trimEnd(), `cut at ${end}`);
@@ -76,7 +95,8 @@ test("a long answer is split in a time that grows with its tail, not with itself
   const begun = performance.now();
   let settled = 0;
   for (let end = 60; end <= text.length; end += 60) {
-    for (const block of splitBlocks(text.slice(settled, end), false)) if (block.settled) settled += block.raw.length;
+    for (const block of splitBlocks(text.slice(settled, end), false))
+      if (block.settled) settled += block.raw.length;
   }
   assert.ok(performance.now() - begun < 1_000);
   assert.ok(settled > text.length - 2 * paragraph.length);

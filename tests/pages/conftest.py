@@ -49,6 +49,12 @@ def node() -> str:
     return found
 
 
+@pytest.fixture(scope="session")
+def axe(node: str) -> str:
+    """The source of axe, which judges a page's accessibility from inside."""
+    return (DIST.parents[2] / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def preview(built: None) -> AsyncIterator[Preview]:
     """The preview with a quick assistant."""

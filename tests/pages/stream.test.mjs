@@ -10,8 +10,13 @@ function fakeClock() {
   const timers = new Map();
   return {
     now: () => now,
-    setTimeout(act, ms) { timers.set(next, { at: now + ms, act }); return next++; },
-    clearTimeout(id) { timers.delete(id); },
+    setTimeout(act, ms) {
+      timers.set(next, { at: now + ms, act });
+      return next++;
+    },
+    clearTimeout(id) {
+      timers.delete(id);
+    },
     advance(ms) {
       const until = now + ms;
       for (;;) {
@@ -33,19 +38,43 @@ function setUp({ mayRest = () => false } = {}) {
   const frames = [];
   let refusals = 0;
   class FakeEventSource {
-    constructor(url) { this.url = url; this.readyState = 0; sources.push(this); }
-    close() { this.readyState = 2; }
-    accept() { this.readyState = 1; this.onopen?.(); }
-    send(data, lastEventId = "") { this.onmessage?.({ data: JSON.stringify(data), lastEventId }); }
-    retryByItself() { this.readyState = 0; this.onerror?.(); }
-    refuse() { this.readyState = 2; this.onerror?.(); }
+    constructor(url) {
+      this.url = url;
+      this.readyState = 0;
+      sources.push(this);
+    }
+    close() {
+      this.readyState = 2;
+    }
+    accept() {
+      this.readyState = 1;
+      this.onopen?.();
+    }
+    send(data, lastEventId = "") {
+      this.onmessage?.({ data: JSON.stringify(data), lastEventId });
+    }
+    retryByItself() {
+      this.readyState = 0;
+      this.onerror?.();
+    }
+    refuse() {
+      this.readyState = 2;
+      this.onerror?.();
+    }
   }
   const stream = createStream({
     address: (cursor) => `/api/stream${cursor ? `?cursor=${cursor}` : ""}`,
-    EventSource: FakeEventSource, clock, random: () => 1, mayRest,
+    EventSource: FakeEventSource,
+    clock,
+    random: () => 1,
+    mayRest,
     onFrame: (frame) => frames.push(frame),
-    onStatus: (status) => { if (statuses.at(-1) !== status) statuses.push(status); },
-    onRefused: () => { refusals += 1; },
+    onStatus: (status) => {
+      if (statuses.at(-1) !== status) statuses.push(status);
+    },
+    onRefused: () => {
+      refusals += 1;
+    },
   });
   stream.open();
   return { clock, sources, statuses, frames, stream, refusals: () => refusals, last: () => sources.at(-1) };
@@ -77,7 +106,10 @@ test("a line that is silent for two and a half heartbeats is opened anew from th
 test("heartbeats keep a quiet line open", () => {
   const { clock, sources, last } = setUp();
   last().accept();
-  for (let n = 0; n < 20; n += 1) { clock.advance(15_000); last().send(beat); }
+  for (let n = 0; n < 20; n += 1) {
+    clock.advance(15_000);
+    last().send(beat);
+  }
   assert.equal(sources.length, 1);
 });
 
@@ -152,7 +184,10 @@ test("a hidden page gives its connection up after a minute and takes it again wh
   last().accept();
   last().send({ seq: 3 }, "e.3.0");
   stream.hidden();
-  for (let n = 0; n < 3; n += 1) { clock.advance(15_000); last().send(beat, "e.3.0"); }
+  for (let n = 0; n < 3; n += 1) {
+    clock.advance(15_000);
+    last().send(beat, "e.3.0");
+  }
   assert.equal(last().readyState, 1);
   clock.advance(15_100);
   assert.equal(last().readyState, 2);
@@ -167,10 +202,16 @@ test("a hidden page keeps its connection while an answer is under way", () => {
   const { clock, stream, last } = setUp({ mayRest: () => !answering });
   last().accept();
   stream.hidden();
-  for (let n = 0; n < 6; n += 1) { clock.advance(15_000); last().send(beat); }
+  for (let n = 0; n < 6; n += 1) {
+    clock.advance(15_000);
+    last().send(beat);
+  }
   assert.equal(last().readyState, 1);
   answering = false;
-  for (let n = 0; n < 5; n += 1) { clock.advance(15_000); last().send(beat); }
+  for (let n = 0; n < 5; n += 1) {
+    clock.advance(15_000);
+    last().send(beat);
+  }
   assert.equal(last().readyState, 2);
 });
 

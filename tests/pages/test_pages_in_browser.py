@@ -8,6 +8,11 @@ from playwright.async_api import expect
 from tests.pages.conftest import Preview, Tab
 from tests.pages.preview.pages import PAGES
 
+AXE_RUN = """async () => {
+    const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+    const {violations} = await axe.run({runOnly: {type: 'tag', values: tags}});
+    return violations.flatMap(v => v.nodes.map(n => [v.id, n.target.join(' '), n.failureSummary]));
+}"""
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
@@ -32,6 +37,9 @@ async def test_tenants_are_searched_sorted_and_paged_in_place(tab: Tab, preview:
     await page.get_by_role("columnheader", name="Plan").get_by_role("link").click()
     await expect(page.locator("#tenants th[aria-sort=ascending]")).to_contain_text("Plan")
     await expect(page.locator("#tenants tbody tr")).to_have_count(1)
+    await page.get_by_label("Search by e-mail").fill("li.wei")
+    await expect(page.locator("#tenants tbody td").first).to_have_text("li.wei@example.org")
+    await expect(page.locator("#tenants th[aria-sort=ascending]")).to_contain_text("Plan")
     assert await page.evaluate("[localStorage.length, sessionStorage.length]") == [0, 0]
 
 
@@ -90,3 +98,15 @@ async def test_theme_is_kept_in_a_cookie_that_the_server_reads(tab: Tab, preview
 async def test_times_are_told_in_the_reader_s_zone(tab: Tab, preview: Preview) -> None:
     page = await tab.go("/account")
     await expect(page.locator("time.when").first).to_contain_text("CE")
+
+
+async def test_pages_meet_wcag_2_2_aa_in_both_themes(tab: Tab, axe: str) -> None:
+    found = []
+    for theme in ("light", "dark"):
+        await tab.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        for address in (*PAGES, "/chat?scene=demo", "/chat?scene=limit"):
+            page = await tab.go(address)
+            await page.evaluate(axe)
+            problems = await page.evaluate(AXE_RUN)
+            found += [(theme, address, *problem) for problem in problems]
+    assert found == []

@@ -59,18 +59,46 @@ test("Enter sends, but not with Shift and not in the middle of a composition", (
 });
 
 test("a refusal keeps its code, and no answer at all is called network", async () => {
-  const refused = createApi({ csrf: "t", fetch: async () => new Response(JSON.stringify({ error: { code: "quota_exhausted", message: "no", details: { reason: "x" }, request_id: "r1" } }), { status: 402 }) });
-  await assert.rejects(refused.call("POST", "/x", {}), { status: 402, code: "quota_exhausted", requestId: "r1" });
-  const broken = createApi({ csrf: "t", fetch: async () => { throw new TypeError("failed"); } });
+  const refused = createApi({
+    csrf: "t",
+    fetch: async () =>
+      new Response(
+        JSON.stringify({
+          error: { code: "quota_exhausted", message: "no", details: { reason: "x" }, request_id: "r1" },
+        }),
+        { status: 402 },
+      ),
+  });
+  await assert.rejects(refused.call("POST", "/x", {}), {
+    status: 402,
+    code: "quota_exhausted",
+    requestId: "r1",
+  });
+  const broken = createApi({
+    csrf: "t",
+    fetch: async () => {
+      throw new TypeError("failed");
+    },
+  });
   await assert.rejects(broken.call("GET", "/x"), { code: "network" });
 });
 
 test("the token goes with what changes something, and with nothing else", async () => {
   const seen = [];
-  const api = createApi({ csrf: "t1", fetch: async (_, options) => { seen.push([options.method, options.headers["x-csrf-token"]]); return new Response(null, { status: 204 }); } });
+  const api = createApi({
+    csrf: "t1",
+    fetch: async (_, options) => {
+      seen.push([options.method, options.headers["x-csrf-token"]]);
+      return new Response(null, { status: 204 });
+    },
+  });
   await api.call("GET", "/x");
   await api.call("POST", "/x", {});
   api.useToken("t2");
   await api.call("DELETE", "/x");
-  assert.deepEqual(seen, [["GET", undefined], ["POST", "t1"], ["DELETE", "t2"]]);
+  assert.deepEqual(seen, [
+    ["GET", undefined],
+    ["POST", "t1"],
+    ["DELETE", "t2"],
+  ]);
 });

@@ -30,28 +30,55 @@ const api = createApi({ csrf: boot.csrf, onSignedOut: () => signedOut("session")
 const scroll = createScroll({ reel: byId("reel"), content: byId("log"), jump: byId("jump") });
 
 const room = createRoom({ boot, api, store, announcer, scroll });
-const transcript = createTranscript({ log: byId("log"), earlier: byId("earlier"), actions: room.actions, announce: announcer.polite });
+const transcript = createTranscript({
+  log: byId("log"),
+  earlier: byId("earlier"),
+  actions: room.actions,
+  announce: announcer.polite,
+});
 const composer = createComposer({
-  form: byId("composer"), field: byId("composer-text"), send: byId("send"), stop: byId("stop"), count: byId("count"),
-  onSend: room.send, onStop: room.stop,
+  form: byId("composer"),
+  field: byId("composer-text"),
+  send: byId("send"),
+  stop: byId("stop"),
+  count: byId("count"),
+  onSend: room.send,
+  onStop: room.stop,
 });
 const conversations = createConversations({
-  list: byId("conversations"), search: byId("search"), api, store, announcer,
-  onOpen: (id) => { frame.closeSide(); room.open(id); composer.focus(); },
+  list: byId("conversations"),
+  search: byId("search"),
+  api,
+  store,
+  announcer,
+  onOpen: (id) => {
+    frame.closeSide();
+    room.open(id);
+    composer.focus();
+  },
   onGone: () => room.open(null),
 });
-const waking = createWaking({ host: notices.place("waking"), actions: { wake: () => room.wake("person") }, announce: announcer.polite });
+const waking = createWaking({
+  host: notices.place("waking"),
+  actions: { wake: () => room.wake("person") },
+  announce: announcer.polite,
+});
 const quota = createQuota({ meter: byId("quota"), host: notices.place("quota"), announce: announcer.polite });
 const frame = bindFrame({
-  composer, scroll,
+  composer,
+  scroll,
   stop: () => room.stop(),
   running: () => room.running(),
-  begin: () => { room.open(null); composer.focus(); },
+  begin: () => {
+    room.open(null);
+    composer.focus();
+  },
 });
 
 const stream = createStream({
   address: (cursor) => `/api/stream${cursor ? `?cursor=${encodeURIComponent(cursor)}` : ""}`,
-  EventSource, clock: systemClock,
+  EventSource,
+  clock: systemClock,
   onFrame: (incoming) => room.take(store.apply(incoming)),
   onStatus: frame.showConnection,
   onRefused: checkSession,
@@ -59,7 +86,10 @@ const stream = createStream({
 });
 
 room.bind({
-  transcript, composer, conversations, frame,
+  transcript,
+  composer,
+  conversations,
+  frame,
   drawState: () => {
     frame.showInstance(store.state.instance);
     waking.draw(store.state.phases, store.state.instance);
@@ -68,7 +98,12 @@ room.bind({
   drawTitle: (conversation) => frame.showTitle(titleOf(conversation), conversation),
   onSignedOut: signedOut,
 });
-frame.onRename(() => { if (room.current) { frame.openSide(); conversations.startRename(room.current); } });
+frame.onRename(() => {
+  if (room.current) {
+    frame.openSide();
+    conversations.startRename(room.current);
+  }
+});
 
 /** The session ended: say so, keep what is typed, and go on by itself once there is a new one. */
 function signedOut(reason) {
@@ -89,12 +124,17 @@ addEventListener("online", () => stream.nudge());
 addEventListener("offline", () => stream.offline());
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) stream.hidden();
-  else if (notices.isSignedOut) checkSession().then(() => { if (notices.isSignedOut) tryAgain(); });
+  else if (notices.isSignedOut)
+    checkSession().then(() => {
+      if (notices.isSignedOut) tryAgain();
+    });
   else stream.nudge();
 });
 
 async function tryAgain() {
-  const answer = await fetch("/api/session", { credentials: "same-origin", cache: "no-store" }).catch(() => null);
+  const answer = await fetch("/api/session", { credentials: "same-origin", cache: "no-store" }).catch(
+    () => null,
+  );
   if (answer?.ok) location.reload();
 }
 

@@ -6,7 +6,9 @@ import { bindTheme, tellZone } from "./theme.js";
 
 const csrf = document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 
-document.addEventListener("htmx:config:request", (event) => { event.detail.ctx.request.headers["x-csrf-token"] = csrf; });
+document.addEventListener("htmx:config:request", (event) => {
+  event.detail.ctx.request.headers["x-csrf-token"] = csrf;
+});
 
 /** Times in the reader's zone; relative ones stay true while the page is open. */
 function drawTimes(root) {
@@ -52,18 +54,28 @@ function bindOnce(root) {
       form.dataset.sent = "yes";
     });
   }
-  addEventListener("pageshow", () => root.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
+  addEventListener("pageshow", () =>
+    root.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent),
+  );
 }
 
 function bindModelRows(root) {
   for (const rows of root.querySelectorAll("[data-model-rows]")) {
     const add = rows.parentElement.querySelector("[data-add-row]");
-    const showRemove = () => rows.querySelectorAll("[data-remove-row]").forEach((button, _, all) => { button.hidden = all.length < 2; });
+    const showRemove = () =>
+      rows.querySelectorAll("[data-remove-row]").forEach((button, _, all) => {
+        button.hidden = all.length < 2;
+      });
     add.hidden = false;
     add.addEventListener("click", () => {
       const row = rows.lastElementChild.cloneNode(true);
-      row.querySelectorAll("input").forEach((input) => { input.value = ""; input.id = `${input.id}-${rows.children.length}`; });
-      row.querySelectorAll("label").forEach((label) => { label.htmlFor = label.nextElementSibling.id; });
+      row.querySelectorAll("input").forEach((input) => {
+        input.value = "";
+        input.id = `${input.id}-${rows.children.length}`;
+      });
+      row.querySelectorAll("label").forEach((label) => {
+        label.htmlFor = label.nextElementSibling.id;
+      });
       rows.append(row);
       showRemove();
       row.querySelector("input").focus();

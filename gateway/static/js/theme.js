@@ -14,7 +14,9 @@ export function bindTheme() {
     button.addEventListener("click", () => {
       document.documentElement.dataset.theme = button.dataset.setTheme;
       writeCookie("alcove_theme", button.dataset.setTheme);
-      buttons.forEach((other) => other.setAttribute("aria-pressed", String(other.dataset.setTheme === button.dataset.setTheme)));
+      buttons.forEach((other) =>
+        other.setAttribute("aria-pressed", String(other.dataset.setTheme === button.dataset.setTheme)),
+      );
     });
   }
 }

@@ -9,7 +9,9 @@ export function createAnnouncer() {
   /** The same words twice in a row are spoken twice: the node is emptied in between. */
   function say(node, words) {
     node.textContent = "";
-    setTimeout(() => { node.textContent = words; }, 30);
+    setTimeout(() => {
+      node.textContent = words;
+    }, 30);
   }
 
   return {
@@ -20,8 +22,24 @@ export function createAnnouncer() {
     toast(words, { undo = null, ms = 6_000 } = {}) {
       const node = h("div", { class: undo ? "toast" : "toast plain" }, h("span", {}, words));
       const timer = setTimeout(() => node.remove(), ms);
-      const close = () => { clearTimeout(timer); node.remove(); };
-      if (undo) node.append(h("button", { type: "button", onclick: () => { close(); undo(); } }, "Undo"));
+      const close = () => {
+        clearTimeout(timer);
+        node.remove();
+      };
+      if (undo)
+        node.append(
+          h(
+            "button",
+            {
+              type: "button",
+              onclick: () => {
+                close();
+                undo();
+              },
+            },
+            "Undo",
+          ),
+        );
       toasts.append(node);
       say(polite, words);
       return close;

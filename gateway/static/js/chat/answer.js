@@ -11,7 +11,9 @@ export function segments(text, tools) {
   const parts = [];
   let rest = text;
   let passed = 0;
-  const ordered = tools.map((tool, index) => ({ tool, index })).sort((a, b) => a.tool.text_offset - b.tool.text_offset || a.index - b.index);
+  const ordered = tools
+    .map((tool, index) => ({ tool, index }))
+    .sort((a, b) => a.tool.text_offset - b.tool.text_offset || a.index - b.index);
   for (const { tool } of ordered) {
     const take = Math.max(0, tool.text_offset - passed);
     const after = afterCodePoints(rest, take);
@@ -27,18 +29,52 @@ export function segments(text, tools) {
 
 /** What to say of a turn that did not end well; null when there is nothing to say. */
 export function endingWords(message) {
-  if (message.state === "stopped") return { kind: "", shape: { icon: "square" }, title: "You stopped this answer.", text: "What had been written is kept.", retry: "Answer again" };
-  if (message.state === "expired") return { kind: "", shape: { icon: "clock" }, title: "This answer waited too long.", text: "Nobody decided within seven days.", retry: "Answer again" };
+  if (message.state === "stopped")
+    return {
+      kind: "",
+      shape: { icon: "square" },
+      title: "You stopped this answer.",
+      text: "What had been written is kept.",
+      retry: "Answer again",
+    };
+  if (message.state === "expired")
+    return {
+      kind: "",
+      shape: { icon: "clock" },
+      title: "This answer waited too long.",
+      text: "Nobody decided within seven days.",
+      retry: "Answer again",
+    };
   if (message.state === "interrupted" || message.error?.code === "interrupted") {
-    return { kind: "", shape: { icon: "unplug" }, title: "The answer was interrupted.", text: "Your assistant was restarted while it wrote. What had been written is kept.", retry: "Answer again" };
+    return {
+      kind: "",
+      shape: { icon: "unplug" },
+      title: "The answer was interrupted.",
+      text: "Your assistant was restarted while it wrote. What had been written is kept.",
+      retry: "Answer again",
+    };
   }
   if (message.state !== "failed") return null;
   const { code, message: text, details = {}, retryable = true } = message.error ?? {};
   const reason = details?.reason ?? "";
   if (code === "quota_exhausted" || ["requests_minute", "concurrent_calls", "suspended"].includes(reason)) {
-    return { kind: "limit", shape: { icon: "hourglass" }, ...limitWords(reason, details?.resets_at), kept: "Your message is kept above.", retry: reason === "suspended" ? null : "Try again" };
+    return {
+      kind: "limit",
+      shape: { icon: "hourglass" },
+      ...limitWords(reason, details?.resets_at),
+      kept: "Your message is kept above.",
+      retry: reason === "suspended" ? null : "Try again",
+    };
   }
-  return { kind: "failed", shape: { icon: "circle-alert" }, title: "The answer failed.", text: text || "Something went wrong on our side.", kept: "Your message is kept.", retry: retryable === false ? null : "Try again", reference: details?.request_id };
+  return {
+    kind: "failed",
+    shape: { icon: "circle-alert" },
+    title: "The answer failed.",
+    text: text || "Something went wrong on our side.",
+    kept: "Your message is kept.",
+    retry: retryable === false ? null : "Try again",
+    reference: details?.request_id,
+  };
 }
 
 /** What is going on right now, when no words say it by themselves. */
@@ -55,12 +91,24 @@ function endingNode(message, actions) {
   const words = endingWords(message);
   if (!words) return null;
   return h(
-    "div", { class: `ending ${words.kind}` },
+    "div",
+    { class: `ending ${words.kind}` },
     icon(words.shape.icon),
     h("strong", {}, words.title),
     h("p", {}, [words.text, words.kept].filter(Boolean).join(" ")),
     words.reference ? h("p", { class: "reference" }, words.reference) : null,
-    words.retry ? h("div", { class: "actions" }, h("button", { type: "button", class: "button small", onclick: () => actions.retryTurn(message.turn_id) }, icon("rotate-ccw"), words.retry)) : null,
+    words.retry
+      ? h(
+          "div",
+          { class: "actions" },
+          h(
+            "button",
+            { type: "button", class: "button small", onclick: () => actions.retryTurn(message.turn_id) },
+            icon("rotate-ccw"),
+            words.retry,
+          ),
+        )
+      : null,
   );
 }
 
@@ -88,11 +136,28 @@ export function createAnswer({ actions, announce }) {
     const key = JSON.stringify([phase, message.state, message.error, message.notices.length, message.model]);
     if (key === footKey) return;
     footKey = key;
-    const notices = message.notices.map((notice) => h("div", { class: "ending" }, icon("info"), h("p", {}, notice.text)));
+    const notices = message.notices.map((notice) =>
+      h("div", { class: "ending" }, icon("info"), h("p", {}, notice.text)),
+    );
     const copy = copyButton(() => text, announce, { label: "Copy answer", className: "icon-button compact" });
     copy.lastChild.className = "visually-hidden";
-    const meta = streaming || !text ? null : h("div", { class: "meta" }, h("div", { class: "meta-actions hover-only" }, copy), message.model ? h("span", { class: "hover-only" }, message.model) : null);
-    foot.replaceChildren(...[phase ? h("p", { class: "phase" }, icon("mark"), phase) : null, ...notices, endingNode(message, actions), meta].filter(Boolean));
+    const meta =
+      streaming || !text
+        ? null
+        : h(
+            "div",
+            { class: "meta" },
+            h("div", { class: "meta-actions hover-only" }, copy),
+            message.model ? h("span", { class: "hover-only" }, message.model) : null,
+          );
+    foot.replaceChildren(
+      ...[
+        phase ? h("p", { class: "phase" }, icon("mark"), phase) : null,
+        ...notices,
+        endingNode(message, actions),
+        meta,
+      ].filter(Boolean),
+    );
   }
 
   return {
@@ -102,7 +167,11 @@ export function createAnswer({ actions, announce }) {
       const wanted = segments(message.text, message.tools);
       wanted.forEach((segment, index) => {
         if (segment.tool) part(index, "tool").update(segment.tool);
-        else part(index, "text").update(segment.text, message.state !== "streaming" || index < wanted.length - 1);
+        else
+          part(index, "text").update(
+            segment.text,
+            message.state !== "streaming" || index < wanted.length - 1,
+          );
       });
       for (const old of parts.splice(wanted.length)) old.view.node.remove();
       drawFoot(message);

@@ -11,7 +11,12 @@ const TIME_LIMIT_MS = 20_000;
 
 async function refusalOf(response) {
   const body = await response.json().catch(() => null);
-  const { code = "internal", message = response.statusText, details = {}, request_id: requestId = null } = body?.error ?? {};
+  const {
+    code = "internal",
+    message = response.statusText,
+    details = {},
+    request_id: requestId = null,
+  } = body?.error ?? {};
   return new ApiError(response.status, code, message, details ?? {}, requestId);
 }
 
@@ -30,7 +35,11 @@ export function createApi({ csrf, fetch = globalThis.fetch.bind(globalThis), onS
     let response;
     try {
       response = await fetch(path, {
-        method, headers, keepalive, cache: "no-store", credentials: "same-origin",
+        method,
+        headers,
+        keepalive,
+        cache: "no-store",
+        credentials: "same-origin",
         body: body === undefined ? undefined : JSON.stringify(body),
         signal: signal ? AbortSignal.any([signal, limit]) : limit,
       });
@@ -47,6 +56,8 @@ export function createApi({ csrf, fetch = globalThis.fetch.bind(globalThis), onS
   return {
     call,
     /** After a new sign-in in another tab the session has another token. */
-    useToken(next) { token = next; },
+    useToken(next) {
+      token = next;
+    },
   };
 }

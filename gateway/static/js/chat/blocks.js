@@ -59,7 +59,9 @@ export function splitBlocks(text, final, links) {
  * one is closed, and a link whose address is half typed shows its words only.
  */
 export function mend(raw) {
-  let text = raw.replace(/\n {0,3}(`{1,2}|~{1,2})$/, "").replace(/(^|\s)(\*{1,3}|_{1,3}|~{1,2}|`{1,2})$/, "$1");
+  let text = raw
+    .replace(/\n {0,3}(`{1,2}|~{1,2})$/, "")
+    .replace(/(^|\s)(\*{1,3}|_{1,3}|~{1,2}|`{1,2})$/, "$1");
   text = text.replace(/!?\[([^\]\n]*)\]\([^)\n]*$/, "$1");
   const ticks = text.match(/`+/g)?.filter((run) => run.length === 1).length ?? 0;
   if (ticks % 2) return `${text}\``;

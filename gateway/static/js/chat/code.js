@@ -8,15 +8,26 @@ const whenIdle = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 50)
 /** Copies and says so: on the button for the eye, by `announce` for the ear. */
 export function copyButton(textOf, announce, { label = "Copy", className = "" } = {}) {
   const words = h("span", {}, label);
-  const button = h("button", { type: "button", class: className, "aria-label": label, title: label }, icon("copy"), words);
+  const button = h(
+    "button",
+    { type: "button", class: className, "aria-label": label, title: label },
+    icon("copy"),
+    words,
+  );
   let timer;
   button.addEventListener("click", async () => {
-    const worked = await navigator.clipboard.writeText(textOf()).then(() => true, () => false);
+    const worked = await navigator.clipboard.writeText(textOf()).then(
+      () => true,
+      () => false,
+    );
     button.firstChild.replaceWith(icon(worked ? "check" : "x"));
     words.textContent = worked ? "Copied" : "Not copied";
     announce(worked ? "Copied." : "Could not copy.");
     clearTimeout(timer);
-    timer = setTimeout(() => { button.firstChild.replaceWith(icon("copy")); words.textContent = label; }, 1_600);
+    timer = setTimeout(() => {
+      button.firstChild.replaceWith(icon("copy"));
+      words.textContent = label;
+    }, 1_600);
   });
   return button;
 }
@@ -26,8 +37,14 @@ export function codeBox(language, announce) {
   const words = document.createTextNode("");
   const code = h("code", {}, words);
   const node = h(
-    "div", { class: "code" },
-    h("div", { class: "code-head" }, h("span", {}, language || "text"), copyButton(() => code.textContent.replace(/\n$/, ""), announce)),
+    "div",
+    { class: "code" },
+    h(
+      "div",
+      { class: "code-head" },
+      h("span", {}, language || "text"),
+      copyButton(() => code.textContent.replace(/\n$/, ""), announce),
+    ),
     h("pre", { tabindex: "0", "aria-label": `Code${language ? `, ${language}` : ""}` }, code),
   );
 

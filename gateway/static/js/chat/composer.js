@@ -8,7 +8,15 @@ const TELL_FROM = 30_000;
 
 /** Whether this key press means "send": Enter alone, and not the Enter that ends a composition. */
 export function isSendKey(event) {
-  return event.key === "Enter" && !event.shiftKey && !event.altKey && !event.ctrlKey && !event.metaKey && !event.isComposing && event.keyCode !== 229;
+  return (
+    event.key === "Enter" &&
+    !event.shiftKey &&
+    !event.altKey &&
+    !event.ctrlKey &&
+    !event.metaKey &&
+    !event.isComposing &&
+    event.keyCode !== 229
+  );
 }
 
 /** `onSend(text, clientId)` resolves once the message is safe, rejects when it is not. */
@@ -25,7 +33,8 @@ export function createComposer({ form, field, send, stop, count, onSend, onStop 
     send.disabled = sending || length === 0 || tooLong;
     stop.hidden = !running;
     send.hidden = running && length === 0;
-    count.textContent = length >= TELL_FROM ? `${length.toLocaleString("en")} of ${LIMIT.toLocaleString("en")} characters` : "";
+    count.textContent =
+      length >= TELL_FROM ? `${length.toLocaleString("en")} of ${LIMIT.toLocaleString("en")} characters` : "";
     count.classList.toggle("over", tooLong);
   }
 
@@ -58,14 +67,23 @@ export function createComposer({ form, field, send, stop, count, onSend, onStop 
     }
   }
 
-  form.addEventListener("submit", (event) => { event.preventDefault(); submit(); });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
   field.addEventListener("keydown", (event) => {
     if (!isSendKey(event)) return;
     event.preventDefault();
     submit();
   });
-  field.addEventListener("input", () => { drafts.set(place, field.value); show(); });
-  stop.addEventListener("click", () => { onStop(); field.focus(); });
+  field.addEventListener("input", () => {
+    drafts.set(place, field.value);
+    show();
+  });
+  stop.addEventListener("click", () => {
+    onStop();
+    field.focus();
+  });
   show();
 
   return {
@@ -83,7 +101,10 @@ export function createComposer({ form, field, send, stop, count, onSend, onStop 
       if (attempt) attempt.place = id;
       place = id;
     },
-    setRunning(value) { running = value; show(); },
+    setRunning(value) {
+      running = value;
+      show();
+    },
     /** Puts words in, ready to be finished. */
     fill(text) {
       field.value = text;
@@ -92,6 +113,8 @@ export function createComposer({ form, field, send, stop, count, onSend, onStop 
       field.focus();
       field.setSelectionRange(text.length, text.length);
     },
-    get empty() { return field.value.trim() === ""; },
+    get empty() {
+      return field.value.trim() === "";
+    },
   };
 }

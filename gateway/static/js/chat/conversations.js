@@ -8,7 +8,9 @@ const SEARCH_WAIT_MS = 250;
 /** `[{ heading, conversations }]`, newest first. */
 export function byDay(conversations, now = Date.now(), zone = undefined) {
   const groups = [];
-  for (const conversation of [...conversations].sort((a, b) => b.updated_at - a.updated_at || (a.id < b.id ? 1 : -1))) {
+  for (const conversation of [...conversations].sort(
+    (a, b) => b.updated_at - a.updated_at || (a.id < b.id ? 1 : -1),
+  )) {
     const heading = dayHeading(conversation.updated_at, now, zone);
     if (groups.at(-1)?.heading !== heading) groups.push({ heading, conversations: [] });
     groups.at(-1).conversations.push(conversation);
@@ -28,8 +30,12 @@ export function createConversations({ list, search, api, store, announcer, onOpe
   let asking = null;
   let timer = null;
 
-  const keep = (conversations) => conversations.forEach((c) => store.state.conversations.set(c.id, { ...store.state.conversations.get(c.id), ...c }));
-  const path = (query, before) => `/api/conversations?limit=50${query ? `&q=${encodeURIComponent(query)}` : ""}${before ? `&before=${encodeURIComponent(before)}` : ""}`;
+  const keep = (conversations) =>
+    conversations.forEach((c) =>
+      store.state.conversations.set(c.id, { ...store.state.conversations.get(c.id), ...c }),
+    );
+  const path = (query, before) =>
+    `/api/conversations?limit=50${query ? `&q=${encodeURIComponent(query)}` : ""}${before ? `&before=${encodeURIComponent(before)}` : ""}`;
 
   /** Asks for the list; an answer to an older question is dropped. */
   async function fetchList({ more = false } = {}) {
@@ -38,10 +44,12 @@ export function createConversations({ list, search, api, store, announcer, onOpe
     asking = mine;
     const query = search.value.trim();
     try {
-      const { data } = await api.call("GET", path(query, more ? next : null), undefined, { signal: mine.signal });
+      const { data } = await api.call("GET", path(query, more ? next : null), undefined, {
+        signal: mine.signal,
+      });
       if (asking !== mine) return;
       keep(data.conversations);
-      if (query) found = [...(more ? found ?? [] : []), ...data.conversations.map((c) => c.id)];
+      if (query) found = [...(more ? (found ?? []) : []), ...data.conversations.map((c) => c.id)];
       else found = null;
       next = data.next;
       situation = "ready";
@@ -86,7 +94,11 @@ export function createConversations({ list, search, api, store, announcer, onOpe
     leaving.set(conversation.id, wait);
     announcer.toast(`“${titleOf(conversation)}” is deleted.`, {
       ms: UNDO_MS,
-      undo: () => { clearTimeout(wait); leaving.delete(conversation.id); draw(); },
+      undo: () => {
+        clearTimeout(wait);
+        leaving.delete(conversation.id);
+        draw();
+      },
     });
     draw();
     list.focus();
@@ -94,17 +106,37 @@ export function createConversations({ list, search, api, store, announcer, onOpe
   }
 
   function renameField(conversation) {
-    const field = h("input", { class: "input", "aria-label": "Title", maxlength: "200", autocomplete: "off" });
+    const field = h("input", {
+      class: "input",
+      "aria-label": "Title",
+      maxlength: "200",
+      autocomplete: "off",
+    });
     field.value = conversation.title ?? "";
     let settled = false;
-    const settle = (title) => { if (!settled) { settled = true; rename(store.state.conversations.get(conversation.id) ?? conversation, title); } };
+    const settle = (title) => {
+      if (!settled) {
+        settled = true;
+        rename(store.state.conversations.get(conversation.id) ?? conversation, title);
+      }
+    };
     field.addEventListener("keydown", (event) => {
       if (event.isComposing || event.keyCode === 229) return;
-      if (event.key === "Enter") { event.preventDefault(); settle(field.value.trim()); }
-      if (event.key === "Escape") { event.stopPropagation(); event.preventDefault(); settle(null); }
+      if (event.key === "Enter") {
+        event.preventDefault();
+        settle(field.value.trim());
+      }
+      if (event.key === "Escape") {
+        event.stopPropagation();
+        event.preventDefault();
+        settle(null);
+      }
     });
     field.addEventListener("blur", () => settle(field.value.trim()));
-    queueMicrotask(() => { field.focus(); field.select(); });
+    queueMicrotask(() => {
+      field.focus();
+      field.select();
+    });
     return field;
   }
 
@@ -112,18 +144,34 @@ export function createConversations({ list, search, api, store, announcer, onOpe
     const here = conversation.id === current;
     const running = ["queued", "running"].includes(conversation.last_turn_state);
     if (renaming === conversation.id) return h("li", { class: "side-item" }, renameField(conversation));
-    const link = h("a", { href: `/chat/${conversation.id}`, "aria-current": here ? "page" : null, title: titleOf(conversation) }, titleOf(conversation), running ? h("span", { class: "visually-hidden" }, ", answering") : "");
+    const link = h(
+      "a",
+      {
+        href: `/chat/${conversation.id}`,
+        "aria-current": here ? "page" : null,
+        title: titleOf(conversation),
+      },
+      titleOf(conversation),
+      running ? h("span", { class: "visually-hidden" }, ", answering") : "",
+    );
     link.addEventListener("click", (event) => {
       if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
       event.preventDefault();
       onOpen(conversation.id);
     });
     return h(
-      "li", { class: `side-item${here ? " current" : ""}${running ? " running" : ""}` },
+      "li",
+      { class: `side-item${here ? " current" : ""}${running ? " running" : ""}` },
       link,
-      h("span", { class: "tools-row" },
-        iconButton(icon("pencil"), `Rename ${titleOf(conversation)}`, () => { renaming = conversation.id; draw(); }),
-        iconButton(icon("trash-2"), `Delete ${titleOf(conversation)}`, () => remove(conversation))),
+      h(
+        "span",
+        { class: "tools-row" },
+        iconButton(icon("pencil"), `Rename ${titleOf(conversation)}`, () => {
+          renaming = conversation.id;
+          draw();
+        }),
+        iconButton(icon("trash-2"), `Delete ${titleOf(conversation)}`, () => remove(conversation)),
+      ),
     );
   }
 
@@ -134,20 +182,36 @@ export function createConversations({ list, search, api, store, announcer, onOpe
   };
 
   function shown() {
-    const all = [...store.state.conversations.values()].filter((conversation) => !leaving.has(conversation.id));
+    const all = [...store.state.conversations.values()].filter(
+      (conversation) => !leaving.has(conversation.id),
+    );
     return found ? all.filter((conversation) => found.includes(conversation.id)) : all;
   }
 
   function draw() {
     if (renaming && list.querySelector("input")) return;
     const groups = byDay(shown());
-    const sections = groups.map(({ heading, conversations }) => h("section", {}, h("h2", {}, heading), h("ul", {}, conversations.map(row))));
+    const sections = groups.map(({ heading, conversations }) =>
+      h("section", {}, h("h2", {}, heading), h("ul", {}, conversations.map(row))),
+    );
     if (!groups.length) {
-      const empty = search.value.trim() ? `Nothing matches “${search.value.trim()}”.` : "Your conversations will stand here. Write something to begin the first.";
+      const empty = search.value.trim()
+        ? `Nothing matches “${search.value.trim()}”.`
+        : "Your conversations will stand here. Write something to begin the first.";
       sections.push(h("p", { class: "side-note" }, situation === "ready" ? empty : NOTES[situation]));
     }
-    if (situation === "failed") sections.push(h("button", { type: "button", class: "button small", onclick: () => fetchList() }, "Try again"));
-    if (next) sections.push(h("button", { type: "button", class: "button small plain wide", onclick: () => fetchList({ more: true }) }, "Show more"));
+    if (situation === "failed")
+      sections.push(
+        h("button", { type: "button", class: "button small", onclick: () => fetchList() }, "Try again"),
+      );
+    if (next)
+      sections.push(
+        h(
+          "button",
+          { type: "button", class: "button small plain wide", onclick: () => fetchList({ more: true }) },
+          "Show more",
+        ),
+      );
     list.replaceChildren(...sections);
   }
 
@@ -161,13 +225,26 @@ export function createConversations({ list, search, api, store, announcer, onOpe
     search.value = "";
     fetchList();
   });
-  addEventListener("pagehide", () => { for (const [id, wait] of leaving) { clearTimeout(wait); reallyDelete(id, true); } });
+  addEventListener("pagehide", () => {
+    for (const [id, wait] of leaving) {
+      clearTimeout(wait);
+      reallyDelete(id, true);
+    }
+  });
 
   return {
     draw,
     fetch: fetchList,
-    setCurrent(id) { current = id; draw(); },
-    startRename(id) { renaming = id; draw(); },
-    get loaded() { return situation === "ready"; },
+    setCurrent(id) {
+      current = id;
+      draw();
+    },
+    startRename(id) {
+      renaming = id;
+      draw();
+    },
+    get loaded() {
+      return situation === "ready";
+    },
   };
 }

@@ -24,14 +24,22 @@ export function bindFrame({ composer, scroll, stop, running, begin }) {
     drawer.showModal();
   }
 
-  function closeSide() { if (drawer.open) drawer.close(); }
+  function closeSide() {
+    if (drawer.open) drawer.close();
+  }
 
   drawer.addEventListener("close", () => side.append(body));
-  drawer.addEventListener("click", (event) => { if (event.target === drawer) closeSide(); });
+  drawer.addEventListener("click", (event) => {
+    if (event.target === drawer) closeSide();
+  });
   isNarrow.addEventListener("change", closeSide);
   byId("open-side").addEventListener("click", openSide);
   byId("close-side").addEventListener("click", closeSide);
-  byId("open-shortcuts").addEventListener("click", () => { closeSide(); byId("account-menu").hidePopover(); shortcuts.showModal(); });
+  byId("open-shortcuts").addEventListener("click", () => {
+    closeSide();
+    byId("account-menu").hidePopover();
+    shortcuts.showModal();
+  });
   byId("new-conversation").addEventListener("click", (event) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
@@ -51,9 +59,17 @@ export function bindFrame({ composer, scroll, stop, running, begin }) {
     const key = event.key.toLowerCase();
     if (event.key === "Escape" && !document.querySelector("dialog[open], :popover-open") && running()) stop();
     else if (command && !event.shiftKey && key === "k") search();
-    else if (command && event.shiftKey && key === "o") { closeSide(); begin(); }
-    else if (command && event.key === "End" && composer.empty) scroll.follow();
-    else if (event.key === "?" && !command && !isTyping(event.target) && !document.querySelector("dialog[open]")) shortcuts.showModal();
+    else if (command && event.shiftKey && key === "o") {
+      closeSide();
+      begin();
+    } else if (command && event.key === "End" && composer.empty) scroll.follow();
+    else if (
+      event.key === "?" &&
+      !command &&
+      !isTyping(event.target) &&
+      !document.querySelector("dialog[open]")
+    )
+      shortcuts.showModal();
     else return;
     event.preventDefault();
   }
@@ -62,7 +78,9 @@ export function bindFrame({ composer, scroll, stop, running, begin }) {
   return {
     openSide,
     closeSide,
-    onRename(act) { title.addEventListener("click", act); },
+    onRename(act) {
+      title.addEventListener("click", act);
+    },
 
     showTitle(words, conversation) {
       title.textContent = words;
@@ -79,6 +97,8 @@ export function bindFrame({ composer, scroll, stop, running, begin }) {
       instance.title = sentence;
     },
 
-    showConnection(status) { connection.hidden = status === "live"; },
+    showConnection(status) {
+      connection.hidden = status === "live";
+    },
   };
 }

@@ -3,10 +3,16 @@ import DOMPurify from "dompurify";
 import { Parser, Renderer } from "marked";
 import { h, icon } from "./dom.js";
 
-const escape = (text) => text.replace(/[&<>"']/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[c]);
+const escape = (text) =>
+  text.replace(
+    /[&<>"']/g,
+    (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" })[c],
+  );
 
 class Plain extends Renderer {
-  html({ text }) { return escape(text); }
+  html({ text }) {
+    return escape(text);
+  }
 
   image({ href, text }) {
     return `<span class="blocked-image" title="${escape(href ?? "")}">${escape(text || "")}</span>`;
@@ -18,8 +24,33 @@ OPTIONS.renderer = new Plain(OPTIONS);
 
 const ALLOWED = {
   ALLOWED_TAGS: [
-    "p", "br", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li", "a", "hr", "span", "input",
-    "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td",
+    "p",
+    "br",
+    "strong",
+    "em",
+    "del",
+    "code",
+    "pre",
+    "blockquote",
+    "ul",
+    "ol",
+    "li",
+    "a",
+    "hr",
+    "span",
+    "input",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
   ],
   ALLOWED_ATTR: ["href", "title", "class", "align", "start", "type", "checked", "disabled"],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
@@ -56,9 +87,19 @@ function placeholder(span) {
 /** Elements of lexed blocks, safe to put on the page whatever the model wrote. */
 export function renderTokens(tokens) {
   const fragment = DOMPurify.sanitize(Parser.parse(tokens, OPTIONS), ALLOWED);
-  fragment.querySelectorAll("span").forEach((span) => (span.className === "blocked-image" ? placeholder(span) : span.removeAttribute("class")));
+  fragment
+    .querySelectorAll("span")
+    .forEach((span) =>
+      span.className === "blocked-image" ? placeholder(span) : span.removeAttribute("class"),
+    );
   fragment.querySelectorAll("a").forEach(mendLink);
-  fragment.querySelectorAll("input").forEach((input) => (input.type === "checkbox" ? input.setAttribute("aria-label", input.checked ? "Done" : "Not done") : input.remove()));
+  fragment
+    .querySelectorAll("input")
+    .forEach((input) =>
+      input.type === "checkbox"
+        ? input.setAttribute("aria-label", input.checked ? "Done" : "Not done")
+        : input.remove(),
+    );
   fragment.querySelectorAll("table").forEach((table) => {
     const box = h("div", { class: "grid-wrap", tabindex: "0", role: "region", "aria-label": "Table" });
     table.replaceWith(box);
@@ -69,5 +110,9 @@ export function renderTokens(tokens) {
 
 /** Highlighted code (spans with classes) as elements. */
 export function highlightedFragment(html) {
-  return DOMPurify.sanitize(html, { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"], RETURN_DOM_FRAGMENT: true });
+  return DOMPurify.sanitize(html, {
+    ALLOWED_TAGS: ["span"],
+    ALLOWED_ATTR: ["class"],
+    RETURN_DOM_FRAGMENT: true,
+  });
 }

@@ -6,25 +6,58 @@ const SEEN = "alcove_demo_seen";
 
 function demoCard(isAdmin, dismiss) {
   return h(
-    "section", { class: "card" },
+    "section",
+    { class: "card" },
     icon("flask-conical"),
     h("h2", {}, "A demonstration model answers here"),
     iconButton(icon("x"), "Dismiss", dismiss, "icon-button compact dismiss"),
-    h("p", {}, isAdmin ? "It is very small, runs on this machine and is often wrong. Connect a provider, and every assistant answers with a full model from its next message." : "It is very small, runs on this machine and is often wrong. Whoever runs this Alcove can connect a full one."),
-    isAdmin ? h("div", { class: "actions" }, h("a", { class: "button small primary", href: "/admin/providers/new" }, "Connect a provider"), h("button", { type: "button", class: "button small plain", onclick: dismiss }, "Not now")) : null,
+    h(
+      "p",
+      {},
+      isAdmin
+        ? "It is very small, runs on this machine and is often wrong. Connect a provider, and every assistant answers with a full model from its next message."
+        : "It is very small, runs on this machine and is often wrong. Whoever runs this Alcove can connect a full one.",
+    ),
+    isAdmin
+      ? h(
+          "div",
+          { class: "actions" },
+          h("a", { class: "button small primary", href: "/admin/providers/new" }, "Connect a provider"),
+          h("button", { type: "button", class: "button small plain", onclick: dismiss }, "Not now"),
+        )
+      : null,
   );
 }
 
 function signedOutCard(reason) {
   if (reason === "suspended") {
-    return h("section", { class: "card trouble", role: "alert" }, icon("circle-pause"), h("h2", {}, "Your assistant is suspended"), h("p", {}, "Whoever runs this Alcove has paused it. Everything it holds is kept; ask them about it."));
+    return h(
+      "section",
+      { class: "card trouble", role: "alert" },
+      icon("circle-pause"),
+      h("h2", {}, "Your assistant is suspended"),
+      h("p", {}, "Whoever runs this Alcove has paused it. Everything it holds is kept; ask them about it."),
+    );
   }
   return h(
-    "section", { class: "card trouble", role: "alert" },
+    "section",
+    { class: "card trouble", role: "alert" },
     icon("log-in"),
     h("h2", {}, "You are signed out"),
-    h("p", {}, "Sign in again in another tab, copy what you were writing if it matters, and come back here: this page goes on by itself."),
-    h("div", { class: "actions" }, h("a", { class: "button small primary", href: "/sign-in", target: "_blank", rel: "noopener" }, "Sign in")),
+    h(
+      "p",
+      {},
+      "Sign in again in another tab, copy what you were writing if it matters, and come back here: this page goes on by itself.",
+    ),
+    h(
+      "div",
+      { class: "actions" },
+      h(
+        "a",
+        { class: "button small primary", href: "/sign-in", target: "_blank", rel: "noopener" },
+        "Sign in",
+      ),
+    ),
   );
 }
 
@@ -44,13 +77,21 @@ export function createNotices({ host, boot }) {
 
   return {
     place,
-    get isSignedOut() { return isSignedOut; },
+    get isSignedOut() {
+      return isSignedOut;
+    },
 
     /** Said once: a cookie remembers that it was read. */
     demo() {
       if (!boot.demo_model || document.cookie.includes(`${SEEN}=`)) return;
       const node = place("demo");
-      node.replaceChildren(demoCard(boot.is_admin, () => { writeCookie(SEEN, "1"); node.replaceChildren(); document.getElementById("composer-text").focus(); }));
+      node.replaceChildren(
+        demoCard(boot.is_admin, () => {
+          writeCookie(SEEN, "1");
+          node.replaceChildren();
+          document.getElementById("composer-text").focus();
+        }),
+      );
     },
 
     signedOut(reason) {

@@ -73,7 +73,18 @@ export function createProse(announce) {
   }
 
   function drawPlain(text) {
-    const everything = h("button", { type: "button", class: "button small", onclick: () => { reset(); draw(text, true); } }, "Show it formatted");
+    const everything = h(
+      "button",
+      {
+        type: "button",
+        class: "button small",
+        onclick: () => {
+          reset();
+          draw(text, true);
+        },
+      },
+      "Show it formatted",
+    );
     node.replaceChildren(
       h("p", { class: "quiet small" }, "This answer is very long, so it is shown as plain text. "),
       everything,
@@ -87,7 +98,10 @@ export function createProse(announce) {
     shown = text;
     done = final;
     for (const block of splitBlocks(text.slice(settledLength), final, links)) drawBlock(block, block.settled);
-    if (final && tail) { tail.node.remove(); tail = null; }
+    if (final && tail) {
+      tail.node.remove();
+      tail = null;
+    }
   }
 
   return {

@@ -7,15 +7,26 @@ const AROUND = 2 * Math.PI * 8;
 function ring(percent) {
   const attributes = { cx: "10", cy: "10", r: "8", fill: "none", "stroke-width": "3" };
   return svg(
-    "svg", { viewBox: "0 0 20 20", "aria-hidden": "true", focusable: "false" },
+    "svg",
+    { viewBox: "0 0 20 20", "aria-hidden": "true", focusable: "false" },
     svg("circle", { ...attributes, class: "ring" }),
-    svg("circle", { ...attributes, class: "spent", "stroke-dasharray": `${(AROUND * percent) / 100} ${AROUND}`, transform: "rotate(-90 10 10)" }),
+    svg("circle", {
+      ...attributes,
+      class: "spent",
+      "stroke-dasharray": `${(AROUND * percent) / 100} ${AROUND}`,
+      transform: "rotate(-90 10 10)",
+    }),
   );
 }
 
 /** What the meter says in words; exact amounts come ready-made from the gateway. */
 export function meterWords(quota) {
-  if (quota.limit === null) return { short: quota.spent, long: " used", title: `${quota.plan} plan: ${quota.spent} used this month, no limit.` };
+  if (quota.limit === null)
+    return {
+      short: quota.spent,
+      long: " used",
+      title: `${quota.plan} plan: ${quota.spent} used this month, no limit.`,
+    };
   const title = `${quota.plan} plan: ${quota.spent} of ${quota.limit} used this month. Starts again ${absolute(quota.resets_at)}.`;
   if (quota.level === "out") return { short: "Used up", long: "", title };
   return { short: quota.left, long: " left", title };
@@ -29,8 +40,11 @@ export function createQuota({ meter, host, announce }) {
     meter.hidden = false;
     meter.className = `meter ${quota.level}`;
     meter.title = words.title;
-    meter.setAttribute("aria-label", words.title);
-    meter.replaceChildren(ring(quota.limit === null ? 0 : quota.percent), h("span", {}, words.short, h("span", { class: "words-long" }, words.long)));
+    meter.setAttribute("aria-label", `${words.short}${words.long}. ${words.title}`);
+    meter.replaceChildren(
+      ring(quota.limit === null ? 0 : quota.percent),
+      h("span", {}, words.short, h("span", { class: "words-long" }, words.long)),
+    );
   }
 
   function drawCard(quota) {
@@ -43,11 +57,26 @@ export function createQuota({ meter, host, announce }) {
     if (shown !== "out") announce(`${words.title}.`);
     host.replaceChildren(
       h(
-        "section", { class: "card limit", role: "status" },
+        "section",
+        { class: "card limit", role: "status" },
         icon("hourglass"),
         h("h2", {}, words.title),
-        h("p", {}, `${quota.spent} of ${quota.limit} on the ${quota.plan} plan. It starts again `, h("time", { datetime: new Date(quota.resets_at).toISOString(), title: absolute(quota.resets_at) }, relative(quota.resets_at)), `, on ${absolute(quota.resets_at)}. What you are writing stays here.`),
-        h("div", { class: "actions" }, h("a", { class: "button small", href: "/usage" }, "See what it was used for")),
+        h(
+          "p",
+          {},
+          `${quota.spent} of ${quota.limit} on the ${quota.plan} plan. It starts again `,
+          h(
+            "time",
+            { datetime: new Date(quota.resets_at).toISOString(), title: absolute(quota.resets_at) },
+            relative(quota.resets_at),
+          ),
+          `, on ${absolute(quota.resets_at)}. What you are writing stays here.`,
+        ),
+        h(
+          "div",
+          { class: "actions" },
+          h("a", { class: "button small", href: "/usage" }, "See what it was used for"),
+        ),
       ),
     );
   }

@@ -23,7 +23,12 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     what.forEach((name) => dirty.add(name));
     if (drawing) return;
     drawing = true;
-    const draw = () => { drawing = false; const work = [...dirty]; dirty.clear(); work.forEach((name) => DRAW[name]()); };
+    const draw = () => {
+      drawing = false;
+      const work = [...dirty];
+      dirty.clear();
+      work.forEach((name) => DRAW[name]());
+    };
     if (document.hidden) setTimeout(draw, 50);
     else requestAnimationFrame(draw);
   }
@@ -40,7 +45,12 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
   function drawThread() {
     const now = thread();
     const shown = items();
-    const situation = !now || shown.length ? "ready" : { loading: "loading", empty: "loading", away: "away", stale: loadError ? "lost" : "loading" }[now.status] ?? "ready";
+    const situation =
+      !now || shown.length
+        ? "ready"
+        : ({ loading: "loading", empty: "loading", away: "away", stale: loadError ? "lost" : "loading" }[
+            now.status
+          ] ?? "ready");
     parts.transcript.draw(current, shown, situation, { hasMore: now?.hasMore, error: loadError });
     parts.composer.setRunning(running() !== null);
     if (shown.length) scroll.grown();
@@ -49,7 +59,9 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
 
   function drawList() {
     parts.conversations.draw();
-    parts.drawTitle(current ? store.state.conversations.get(current) ?? { id: current, title: null } : null);
+    parts.drawTitle(
+      current ? (store.state.conversations.get(current) ?? { id: current, title: null }) : null,
+    );
   }
 
   // -- what is said aloud: the beginning and the end of an answer here, never its words
@@ -61,7 +73,11 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     }
     if (frame.type === "RUN_FINISHED") {
       const paragraphs = (frame.message?.text ?? "").split(/\n{2,}/).filter((part) => part.trim()).length;
-      announcer.polite(frame.outcome === "stopped" ? "The answer was stopped." : `The answer is finished, ${paragraphs} ${paragraphs === 1 ? "paragraph" : "paragraphs"}.`);
+      announcer.polite(
+        frame.outcome === "stopped"
+          ? "The answer was stopped."
+          : `The answer is finished, ${paragraphs} ${paragraphs === 1 ? "paragraph" : "paragraphs"}.`,
+      );
     }
     if (frame.type === "RUN_ERROR") announcer.alert(`The answer ended early. ${frame.message_text ?? ""}`);
   }
@@ -70,11 +86,17 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
   function take(changes) {
     for (const change of changes) {
       const here = change.conversationId === current;
-      if (change.kind === "thread" && here) { mark("thread"); speak(change.frame); }
+      if (change.kind === "thread" && here) {
+        mark("thread");
+        speak(change.frame);
+      }
       if (change.kind === "stale" && here) load(current);
       if (change.kind === "conversations") mark("list");
       if (change.kind === "outbox") mark("thread");
-      if (change.kind === "instance") { mark("state"); if (store.state.instance?.state === "ready") catchUp(); }
+      if (change.kind === "instance") {
+        mark("state");
+        if (store.state.instance?.state === "ready") catchUp();
+      }
       if (change.kind === "quota") mark("state");
       if (change.kind === "reset") catchUp();
       if (change.kind === "signed_out") parts.onSignedOut(change.reason);
@@ -110,8 +132,14 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     const id = current;
     const first = thread().messages[0];
     try {
-      const { data } = await api.call("GET", `/api/conversations/${id}/messages?limit=${PAGE}&before=${first.id}`);
-      scroll.keepPlace(() => { store.prepend(id, data); drawThread(); });
+      const { data } = await api.call(
+        "GET",
+        `/api/conversations/${id}/messages?limit=${PAGE}&before=${first.id}`,
+      );
+      scroll.keepPlace(() => {
+        store.prepend(id, data);
+        drawThread();
+      });
     } catch (error) {
       announcer.toast(`Earlier messages could not be fetched. ${refusal(error)}`);
     }
@@ -143,13 +171,31 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
   /** Resolves with the conversation's id once the gateway or the agent holds the message. */
   async function send(text, clientId) {
     const id = current ?? begin();
-    store.state.outbox.set(clientId, { client_message_id: clientId, conversation_id: id, role: "user", text, state: "sending", created_at: Date.now() });
+    store.state.outbox.set(clientId, {
+      client_message_id: clientId,
+      conversation_id: id,
+      role: "user",
+      text,
+      state: "sending",
+      created_at: Date.now(),
+    });
     mark("thread");
     scroll.follow();
     try {
-      const { data } = await api.call("POST", `/api/conversations/${id}/messages`, { client_message_id: clientId, text, channel: "web", source: "user" });
+      const { data } = await api.call("POST", `/api/conversations/${id}/messages`, {
+        client_message_id: clientId,
+        text,
+        channel: "web",
+        source: "user",
+      });
       const entry = store.state.outbox.get(clientId);
-      if (entry) store.state.outbox.set(clientId, { ...entry, state: data.state === "waiting" ? "waiting" : "sent", settled_at: Date.now() });
+      // A frame may have been quicker than this answer and know more.
+      if (entry?.state === "sending")
+        store.state.outbox.set(clientId, {
+          ...entry,
+          state: data.state === "waiting" ? "waiting" : "sent",
+          settled_at: Date.now(),
+        });
       mark("thread", "list");
       return id;
     } catch (error) {
@@ -174,28 +220,48 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     if (turn) attempt("Not stopped.", () => api.call("PUT", `/api/turns/${turn}/cancellation`));
   };
 
-  const wake = (reason) => attempt("Your assistant could not be woken.", async () => {
-    const { data } = await api.call("POST", "/api/wake", { reason });
-    if (data && !store.state.instance) { store.state.instance = data; mark("state"); }
-  });
+  const wake = (reason) =>
+    attempt("Your assistant could not be woken.", async () => {
+      const { data } = await api.call("POST", "/api/wake", { reason });
+      if (data && !store.state.instance) {
+        store.state.instance = data;
+        mark("state");
+      }
+    });
 
   const actions = {
     wake: () => wake("person"),
     begin: () => open(null),
     reload: () => load(current),
     starter: (text) => parts.composer.fill(text),
-    retryTurn: (turn) => { scroll.follow(); attempt("Not tried again.", () => api.call("POST", `/api/turns/${turn}/retries`, { client_message_id: ulid() })); },
-    retryPending: (id) => attempt("Not tried again.", () => api.call("POST", `/api/pending-messages/${id}/retries`)),
-    discard: (id) => attempt("Not discarded.", async () => {
-      await api.call("DELETE", `/api/pending-messages/${id}`);
-      store.state.outbox.delete(id);
-      mark("thread");
-    }),
+    retryTurn: (turn) => {
+      scroll.follow();
+      attempt("Not tried again.", () =>
+        api.call("POST", `/api/turns/${turn}/retries`, { client_message_id: ulid() }),
+      );
+    },
+    retryPending: (id) =>
+      attempt("Not tried again.", () => api.call("POST", `/api/pending-messages/${id}/retries`)),
+    discard: (id) =>
+      attempt("Not discarded.", async () => {
+        await api.call("DELETE", `/api/pending-messages/${id}`);
+        store.state.outbox.delete(id);
+        mark("thread");
+      }),
   };
 
   return {
-    actions, open, send, stop, wake, take, idOf, running,
-    get current() { return current; },
+    actions,
+    open,
+    send,
+    stop,
+    wake,
+    take,
+    idOf,
+    running,
+    get current() {
+      return current;
+    },
     email: boot.email,
     bind(given) {
       parts = given;

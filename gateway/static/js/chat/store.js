@@ -23,18 +23,39 @@ export function afterCodePoints(text, count) {
 const STATE_ORDER = ["absent", "creating", "starting", "ready", "stopping", "stopped", "failed"];
 
 function newThread() {
-  return { status: "empty", messages: [], epoch: null, floor: -1, hasMore: false, buffer: [], loadStartedAt: 0 };
+  return {
+    status: "empty",
+    messages: [],
+    epoch: null,
+    floor: -1,
+    hasMore: false,
+    buffer: [],
+    loadStartedAt: 0,
+  };
 }
 
 function kept(message) {
-  return { tools: [], notices: [], error: null, ...message, text: message.text ?? "", length: codePoints(message.text ?? "") };
+  return {
+    tools: [],
+    notices: [],
+    error: null,
+    ...message,
+    text: message.text ?? "",
+    length: codePoints(message.text ?? ""),
+  };
 }
 
 export function createStore({ now = Date.now } = {}) {
   const state = {
-    epoch: null, seq: -1, spawnerSeq: -1,
-    conversations: new Map(), threads: new Map(), outbox: new Map(),
-    instance: null, phases: [], quota: null,
+    epoch: null,
+    seq: -1,
+    spawnerSeq: -1,
+    conversations: new Map(),
+    threads: new Map(),
+    outbox: new Map(),
+    instance: null,
+    phases: [],
+    quota: null,
   };
 
   const threadOf = (id) => {
@@ -50,11 +71,20 @@ export function createStore({ now = Date.now } = {}) {
   }
 
   const byId = (thread, id) => thread.messages.find((message) => message.id === id);
-  const answerOf = (thread, turnId) => thread.messages.findLast((message) => message.turn_id === turnId && message.role === "assistant");
+  const answerOf = (thread, turnId) =>
+    thread.messages.findLast((message) => message.turn_id === turnId && message.role === "assistant");
 
   function ensureAnswer(thread, id, frame) {
     if (!byId(thread, id)) {
-      upsert(thread, { id, role: "assistant", text: "", state: "streaming", turn_id: frame.turn_id, conversation_id: frame.conversation_id, created_at: frame.at });
+      upsert(thread, {
+        id,
+        role: "assistant",
+        text: "",
+        state: "streaming",
+        turn_id: frame.turn_id,
+        conversation_id: frame.conversation_id,
+        created_at: frame.at,
+      });
     }
     return byId(thread, id);
   }
@@ -84,7 +114,12 @@ export function createStore({ now = Date.now } = {}) {
     if (!message) return false;
     if (message.state === "streaming") message.state = frame.type === "RUN_ERROR" ? "failed" : frame.outcome;
     if (frame.type === "RUN_ERROR") {
-      message.error = { code: frame.code, message: frame.message_text, details: frame.details ?? {}, retryable: frame.retryable };
+      message.error = {
+        code: frame.code,
+        message: frame.message_text,
+        details: frame.details ?? {},
+        retryable: frame.retryable,
+      };
     }
     return true;
   }
@@ -99,23 +134,35 @@ export function createStore({ now = Date.now } = {}) {
       case "TEXT_MESSAGE_START":
         ensureAnswer(thread, frame.message_id, frame);
         return true;
-      case "TEXT_MESSAGE_CONTENT": return appendText(thread, frame);
+      case "TEXT_MESSAGE_CONTENT":
+        return appendText(thread, frame);
       case "TOOL_CALL_START":
-      case "TOOL_CALL_END": return keepTool(thread, frame);
+      case "TOOL_CALL_END":
+        return keepTool(thread, frame);
       case "RUN_FINISHED":
-      case "RUN_ERROR": return end(thread, frame);
+      case "RUN_ERROR":
+        return end(thread, frame);
       case "CUSTOM":
-        if (frame.name === "notice") answerOf(thread, frame.turn_id)?.notices.push({ kind: frame.kind, text: frame.text });
+        if (frame.name === "notice")
+          answerOf(thread, frame.turn_id)?.notices.push({ kind: frame.kind, text: frame.text });
         return true;
-      default: return true;
+      default:
+        return true;
     }
   }
 
-  const TURN_STATE = { RUN_STARTED: () => "running", RUN_FINISHED: (f) => f.outcome, RUN_ERROR: (f) => (f.code === "interrupted" ? "interrupted" : "failed") };
+  const TURN_STATE = {
+    RUN_STARTED: () => "running",
+    RUN_FINISHED: (f) => f.outcome,
+    RUN_ERROR: (f) => (f.code === "interrupted" ? "interrupted" : "failed"),
+  };
 
   function noteConversation(frame) {
     if (frame.name === "conversation.updated") {
-      state.conversations.set(frame.conversation.id, { ...state.conversations.get(frame.conversation.id), ...frame.conversation });
+      state.conversations.set(frame.conversation.id, {
+        ...state.conversations.get(frame.conversation.id),
+        ...frame.conversation,
+      });
       return true;
     }
     if (frame.name === "conversation.deleted") {
@@ -125,7 +172,14 @@ export function createStore({ now = Date.now } = {}) {
     const turnState = TURN_STATE[frame.type]?.(frame);
     if (!turnState) return false;
     const known = state.conversations.get(frame.conversation_id);
-    state.conversations.set(frame.conversation_id, { id: frame.conversation_id, title: null, created_at: frame.at, ...known, updated_at: frame.at, last_turn_state: turnState });
+    state.conversations.set(frame.conversation_id, {
+      id: frame.conversation_id,
+      title: null,
+      created_at: frame.at,
+      ...known,
+      updated_at: frame.at,
+      last_turn_state: turnState,
+    });
     return true;
   }
 
@@ -144,13 +198,19 @@ export function createStore({ now = Date.now } = {}) {
   function applyAgent(frame) {
     if (frame.seq <= state.seq) return [];
     state.seq = frame.seq;
-    const changes = noteConversation(frame) ? [{ kind: "conversations", conversationId: frame.conversation_id }] : [];
+    const changes = noteConversation(frame)
+      ? [{ kind: "conversations", conversationId: frame.conversation_id }]
+      : [];
     const thread = state.threads.get(frame.conversation_id);
     if (!thread) return changes;
     if (thread.status === "loading") thread.buffer.push(frame);
     if (thread.status === "ready" && frame.seq > thread.floor) {
       if (!applyToThread(thread, frame)) thread.status = "stale";
-      changes.push({ kind: thread.status === "stale" ? "stale" : "thread", conversationId: frame.conversation_id, frame });
+      changes.push({
+        kind: thread.status === "stale" ? "stale" : "thread",
+        conversationId: frame.conversation_id,
+        frame,
+      });
     }
     return changes;
   }
@@ -162,8 +222,18 @@ export function createStore({ now = Date.now } = {}) {
     if (frame.phase === "queued" || state.phases.at(-1)?.generation !== frame.generation) state.phases = [];
     state.phases.push({ ...frame, received_at: now() });
     const known = state.instance;
-    const isNews = known && (frame.generation > (known.generation ?? 0) || (frame.generation === known.generation && STATE_ORDER.indexOf(frame.state) > STATE_ORDER.indexOf(known.state)));
-    if (isNews) state.instance = { ...known, state: frame.state, generation: frame.generation, error: frame.error ?? null };
+    const isNews =
+      known &&
+      (frame.generation > (known.generation ?? 0) ||
+        (frame.generation === known.generation &&
+          STATE_ORDER.indexOf(frame.state) > STATE_ORDER.indexOf(known.state)));
+    if (isNews)
+      state.instance = {
+        ...known,
+        state: frame.state,
+        generation: frame.generation,
+        error: frame.error ?? null,
+      };
     return [{ kind: "instance" }];
   }
 
@@ -180,8 +250,14 @@ export function createStore({ now = Date.now } = {}) {
   }
 
   const STATES = {
-    quota: (frame) => { state.quota = frame; return [{ kind: "quota" }]; },
-    instance: (frame) => { state.instance = { ...frame }; return [{ kind: "instance" }]; },
+    quota: (frame) => {
+      state.quota = frame;
+      return [{ kind: "quota" }];
+    },
+    instance: (frame) => {
+      state.instance = { ...frame };
+      return [{ kind: "instance" }];
+    },
     pending: (frame) => applyPending(frame.messages),
     signed_out: (frame) => [{ kind: "signed_out", reason: frame.reason }],
     heartbeat: () => [],
@@ -212,20 +288,38 @@ export function createStore({ now = Date.now } = {}) {
     finishLoad(id, snapshot) {
       const thread = threadOf(id);
       const frames = thread.buffer.filter((frame) => frame.seq > snapshot.seq).sort((a, b) => a.seq - b.seq);
-      Object.assign(thread, { status: "ready", messages: [], epoch: snapshot.epoch, floor: snapshot.seq, hasMore: snapshot.has_more, buffer: [] });
+      Object.assign(thread, {
+        status: "ready",
+        messages: [],
+        epoch: snapshot.epoch,
+        floor: snapshot.seq,
+        hasMore: snapshot.has_more,
+        buffer: [],
+      });
       for (const message of snapshot.messages) upsert(thread, message);
       for (const [key, entry] of state.outbox) {
-        if (entry.conversation_id === id && entry.state === "sent" && entry.settled_at < thread.loadStartedAt) state.outbox.delete(key);
+        if (entry.conversation_id === id && entry.state === "sent" && entry.settled_at < thread.loadStartedAt)
+          state.outbox.delete(key);
       }
       if (state.epoch !== null && snapshot.epoch !== state.epoch) thread.status = "stale";
       if (!frames.every((frame) => applyToThread(thread, frame))) thread.status = "stale";
       return thread.status;
     },
 
-    failLoad(id, away) { Object.assign(threadOf(id), { status: away ? "away" : "stale", buffer: [] }); },
+    failLoad(id, away) {
+      Object.assign(threadOf(id), { status: away ? "away" : "stale", buffer: [] });
+    },
 
     /** A conversation that was begun here has nothing to fetch. */
-    beginEmpty(id) { Object.assign(threadOf(id), { status: "ready", epoch: state.epoch, floor: -1, messages: [], hasMore: false }); },
+    beginEmpty(id) {
+      Object.assign(threadOf(id), {
+        status: "ready",
+        epoch: state.epoch,
+        floor: -1,
+        messages: [],
+        hasMore: false,
+      });
+    },
 
     /** Older messages, put before those that are shown. */
     prepend(id, page) {
@@ -236,11 +330,18 @@ export function createStore({ now = Date.now } = {}) {
     },
 
     /** What the person has sent and the transcript does not hold yet. */
-    outboxOf(id) { return [...state.outbox.values()].filter((entry) => entry.conversation_id === id); },
+    outboxOf(id) {
+      return [...state.outbox.values()].filter((entry) => entry.conversation_id === id);
+    },
 
     /** The turn that is being answered in this conversation, or null. */
     runningTurn(id) {
-      return state.threads.get(id)?.messages.findLast((message) => message.role === "assistant" && message.state === "streaming")?.turn_id ?? null;
+      return (
+        state.threads
+          .get(id)
+          ?.messages.findLast((message) => message.role === "assistant" && message.state === "streaming")
+          ?.turn_id ?? null
+      );
     },
   };
 }

@@ -13,7 +13,16 @@ const CLOSED = 2;
  * server answered with an error and the browser gave up by itself. `mayRest()` says whether a hidden
  * page may let go of its connection.
  */
-export function createStream({ address, EventSource, clock, random = Math.random, onFrame, onStatus, onRefused = () => {}, mayRest = () => false }) {
+export function createStream({
+  address,
+  EventSource,
+  clock,
+  random = Math.random,
+  onFrame,
+  onStatus,
+  onRefused = () => {},
+  mayRest = () => false,
+}) {
   let source = null;
   let cursor = null;
   let attempt = 0;
@@ -22,8 +31,17 @@ export function createStream({ address, EventSource, clock, random = Math.random
   let resting = false;
   const timers = { watch: null, tell: null, again: null, rest: null };
 
-  const stop = (name) => { clock.clearTimeout(timers[name]); timers[name] = null; };
-  const start = (name, ms, act) => { stop(name); timers[name] = clock.setTimeout(() => { timers[name] = null; act(); }, ms); };
+  const stop = (name) => {
+    clock.clearTimeout(timers[name]);
+    timers[name] = null;
+  };
+  const start = (name, ms, act) => {
+    stop(name);
+    timers[name] = clock.setTimeout(() => {
+      timers[name] = null;
+      act();
+    }, ms);
+  };
 
   function alive() {
     lastSeen = clock.now();
@@ -50,7 +68,9 @@ export function createStream({ address, EventSource, clock, random = Math.random
     const mine = new EventSource(address(cursor));
     source = mine;
     start("watch", DEAD_AFTER_MS, reopen);
-    mine.onopen = () => { if (mine === source) alive(); };
+    mine.onopen = () => {
+      if (mine === source) alive();
+    };
     mine.onmessage = (event) => {
       if (mine !== source) return;
       attempt = 0;
@@ -80,7 +100,9 @@ export function createStream({ address, EventSource, clock, random = Math.random
 
   return {
     open,
-    get cursor() { return cursor; },
+    get cursor() {
+      return cursor;
+    },
 
     /** The network is back, or the person looks again: do not wait for the next try. */
     nudge() {
@@ -95,7 +117,9 @@ export function createStream({ address, EventSource, clock, random = Math.random
     },
 
     /** The browser says that there is no network at all. */
-    offline() { if (!ended && !resting) lost(); },
+    offline() {
+      if (!ended && !resting) lost();
+    },
 
     /** Nobody looks: after a minute the connection is given up, unless an answer is under way. */
     hidden() {

@@ -10,7 +10,9 @@ const LOOKS = {
 
 /** The argument that says most about the call, for the one line. */
 function target(values) {
-  const first = Object.values(values ?? {}).find((value) => typeof value === "string" || typeof value === "number");
+  const first = Object.values(values ?? {}).find(
+    (value) => typeof value === "string" || typeof value === "number",
+  );
   if (first === undefined) return "";
   const line = String(first).replace(/\s+/g, " ");
   return line.length > 80 ? `${line.slice(0, 79)}…` : line;
@@ -18,9 +20,24 @@ function target(values) {
 
 function body(tool) {
   const parts = [];
-  if (Object.keys(tool.arguments ?? {}).length) parts.push(h("h4", {}, "Asked for"), h("pre", { tabindex: "0" }, JSON.stringify(tool.arguments, null, 2)));
-  if (tool.result_preview) parts.push(h("h4", {}, tool.state === "failed" ? "What went wrong" : "Found"), h("pre", { tabindex: "0" }, String(tool.result_preview)));
-  if (!parts.length) parts.push(h("p", { class: "quiet" }, tool.state === "running" ? "Nothing to show yet." : "It had nothing to show."));
+  if (Object.keys(tool.arguments ?? {}).length)
+    parts.push(
+      h("h4", {}, "Asked for"),
+      h("pre", { tabindex: "0" }, JSON.stringify(tool.arguments, null, 2)),
+    );
+  if (tool.result_preview)
+    parts.push(
+      h("h4", {}, tool.state === "failed" ? "What went wrong" : "Found"),
+      h("pre", { tabindex: "0" }, String(tool.result_preview)),
+    );
+  if (!parts.length)
+    parts.push(
+      h(
+        "p",
+        { class: "quiet" },
+        tool.state === "running" ? "Nothing to show yet." : "It had nothing to show.",
+      ),
+    );
   return parts;
 }
 

@@ -29,11 +29,22 @@ export function wakingModel(phases, now) {
     const next = STEPS.findIndex((_, later) => later > index && startOf(later) !== undefined);
     const until = next >= 0 ? startOf(next) : last.at + running;
     const done = index < reached || state === "ready";
-    return { ...step, state: done ? "done" : state === "failed" ? "broken" : "now", ms: begun === undefined ? null : until - begun };
+    return {
+      ...step,
+      state: done ? "done" : state === "failed" ? "broken" : "now",
+      ms: begun === undefined ? null : until - begun,
+    };
   });
   const elapsed = last.at - phases[0].at + running;
   const typical = last.typical_ms ?? null;
-  return { state, steps, elapsed, typical, slow: typical !== null && running > Math.max(2 * typical, 1_000), error: last.error ?? null };
+  return {
+    state,
+    steps,
+    elapsed,
+    typical,
+    slow: typical !== null && running > Math.max(2 * typical, 1_000),
+    error: last.error ?? null,
+  };
 }
 
 /** What to expect of the step under way, from how long it took before. */
@@ -44,11 +55,27 @@ function expectation(model) {
 
 function failedCard(model, actions) {
   return h(
-    "section", { class: "card trouble", role: "alert" },
+    "section",
+    { class: "card trouble", role: "alert" },
     icon("circle-alert"),
     h("h2", {}, "Your assistant could not wake up"),
-    h("p", {}, `${model.error?.message ?? "It did not start."} What you wrote is kept, and so is everything it remembers.`),
-    h("div", { class: "actions" }, h("button", { type: "button", class: "button small", onclick: actions.wake }, "Try again"), h("span", { class: "quiet" }, model.steps.find((step) => step.state === "broken")?.label ? `It got as far as: ${model.steps.find((step) => step.state === "broken").label.toLowerCase()}.` : "")),
+    h(
+      "p",
+      {},
+      `${model.error?.message ?? "It did not start."} What you wrote is kept, and so is everything it remembers.`,
+    ),
+    h(
+      "div",
+      { class: "actions" },
+      h("button", { type: "button", class: "button small", onclick: actions.wake }, "Try again"),
+      h(
+        "span",
+        { class: "quiet" },
+        model.steps.find((step) => step.state === "broken")?.label
+          ? `It got as far as: ${model.steps.find((step) => step.state === "broken").label.toLowerCase()}.`
+          : "",
+      ),
+    ),
   );
 }
 
@@ -57,10 +84,22 @@ function createWakingCard() {
   const times = h("span", {});
   const steps = STEPS.map((step) => ({ words: h("span", {}, step.label), node: h("li", {}) }));
   const node = h(
-    "section", { class: "wake-card", "aria-label": "Your assistant is waking up" },
+    "section",
+    { class: "wake-card", "aria-label": "Your assistant is waking up" },
     h("div", { class: "wake-head" }, h("h2", {}, "Your assistant is waking up"), times),
-    h("ol", { class: "steps" }, steps.map((step) => { step.node.append(step.words); return step.node; })),
-    h("p", { class: "quiet" }, "Write already if you like. Your message is delivered as soon as it is awake."),
+    h(
+      "ol",
+      { class: "steps" },
+      steps.map((step) => {
+        step.node.append(step.words);
+        return step.node;
+      }),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      "Write already if you like. Your message is delivered as soon as it is awake.",
+    ),
   );
   return {
     node,
@@ -70,7 +109,8 @@ function createWakingCard() {
         const { node: item, words } = steps[index];
         item.className = step.state;
         item.toggleAttribute("aria-current", step.state === "now");
-        words.textContent = step.state === "done" && step.ms !== null ? `${step.label}, ${duration(step.ms)}` : step.label;
+        words.textContent =
+          step.state === "done" && step.ms !== null ? `${step.label}, ${duration(step.ms)}` : step.label;
       });
     },
   };
@@ -88,20 +128,26 @@ export function createWaking({ host, actions, announce, clock = globalThis }) {
     const { phases, instance } = latest;
     const model = wakingModel(phases, Date.now());
     if (!instance) return { ...model, state: "none" };
-    if (instance.state === "failed") return { ...model, state: "failed", error: instance.error ?? model.error };
+    if (instance.state === "failed")
+      return { ...model, state: "failed", error: instance.error ?? model.error };
     if (WAKING.includes(instance.state) && model.state === "waking") return model;
     return { ...model, state: instance.state === "ready" && model.state === "ready" ? "ready" : "none" };
   }
 
   const SHOW = {
     none: () => host.replaceChildren(),
-    waking: () => { host.replaceChildren(card.node); announce("Your assistant is waking up."); },
+    waking: () => {
+      host.replaceChildren(card.node);
+      announce("Your assistant is waking up.");
+    },
     failed: (model) => host.replaceChildren(failedCard(model, actions)),
     ready: (model, before) => {
       if (before !== "waking") return host.replaceChildren();
       announce("Your assistant is awake.");
       host.replaceChildren(h("p", { class: "quiet small" }, `Awake after ${duration(model.elapsed)}.`));
-      clock.setTimeout(() => { if (shown === "ready") host.replaceChildren(); }, 2_500);
+      clock.setTimeout(() => {
+        if (shown === "ready") host.replaceChildren();
+      }, 2_500);
       return undefined;
     },
   };
@@ -118,5 +164,10 @@ export function createWaking({ host, actions, announce, clock = globalThis }) {
     if (shown === "waking") card.update(model);
   }
 
-  return { draw(phases, instance) { latest = { phases, instance }; draw(); } };
+  return {
+    draw(phases, instance) {
+      latest = { phases, instance };
+      draw();
+    },
+  };
 }

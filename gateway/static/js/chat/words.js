@@ -13,7 +13,11 @@ export function relative(at, now = Date.now(), locale = "en") {
   const seconds = Math.round((at - now) / 1000);
   if (Math.abs(seconds) < 45) return seconds > 0 ? "in a moment" : "just now";
   const format = new Intl.RelativeTimeFormat(locale, { numeric: "auto" });
-  const units = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
+  const units = [
+    ["day", 86_400],
+    ["hour", 3_600],
+    ["minute", 60],
+  ];
   const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? ["minute", 60];
   return format.format(Math.round(seconds / size), unit);
 }
@@ -21,7 +25,13 @@ export function relative(at, now = Date.now(), locale = "en") {
 /** "1 December 2026 at 01:00 CET": the whole moment, its zone named. */
 export function absolute(at, zone = undefined, locale = "en-GB") {
   return new Intl.DateTimeFormat(locale, {
-    day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", timeZone: zone, timeZoneName: "short",
+    day: "numeric",
+    month: "long",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    timeZone: zone,
+    timeZoneName: "short",
   }).format(at);
 }
 
@@ -40,15 +50,26 @@ export function limitWords(reason, resetsAt, now = Date.now()) {
   const when = resetsAt ? `${relative(resetsAt, now)}, on ${absolute(resetsAt)}` : null;
   switch (reason) {
     case "requests_minute":
-      return { title: "That was many questions in one minute", text: "Your plan answers a set number each minute. Wait a moment, then try again." };
+      return {
+        title: "That was many questions in one minute",
+        text: "Your plan answers a set number each minute. Wait a moment, then try again.",
+      };
     case "concurrent_calls":
-      return { title: "Your assistant is busy with other answers", text: "Your plan answers a set number at once. Try again when one of them has finished." };
+      return {
+        title: "Your assistant is busy with other answers",
+        text: "Your plan answers a set number at once. Try again when one of them has finished.",
+      };
     case "suspended":
-      return { title: "Your assistant is suspended", text: "Whoever runs this Alcove has paused it. Everything it holds is kept; ask them about it." };
+      return {
+        title: "Your assistant is suspended",
+        text: "Whoever runs this Alcove has paused it. Everything it holds is kept; ask them about it.",
+      };
     default:
       return {
         title: "This month's quota is used up",
-        text: when ? `It starts again ${when}. Until then your conversations stay and can be read.` : "Your conversations stay and can be read.",
+        text: when
+          ? `It starts again ${when}. Until then your conversations stay and can be read.`
+          : "Your conversations stay and can be read.",
       };
   }
 }
