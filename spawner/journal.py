@@ -39,6 +39,10 @@ class Journal:
         for bell in self._bells.get(tenant, ()):
             bell.set()
 
+    def followers(self, tenant: str) -> int:
+        """How many streams follow `tenant` now."""
+        return len(self._bells.get(tenant, ()))
+
     async def after(self, tenant: str, seq: int) -> list[wire.PhaseEvent]:
         """Kept events after number `seq`, in order."""
         events = phase_event.c

@@ -44,31 +44,38 @@ class Reconcile:
 
     async def __call__(self) -> None:
         """The whole comparison. Raises `unavailable` where the runtime cannot be asked."""
-        # Order matters: what was ready before the list was taken must be in the list, and what the
-        # list shows is judged by rows that are read after it.
+        # Order matters: what was ready before the list was taken must be in the list, and whatever
+        # is seen (instances, directories) is judged by rows that are read after it.
         async with self.db.read() as reading:
             ready = await read_all(reading, "ready")
         found = await self.runtime.instances()
         by_name = {(one.tenant, one.generation): one for one in found}
         for row in ready:
             await self._judge(row, by_name.get((row.tenant, row.generation)))
+        places = list(self.layout.generations())
         async with self.db.read() as reading:
             rows = {row.tenant: row for row in await read_all(reading)}
-        for row in rows.values():
-            if row.state in TRANSIENT:
-                self.drivers.kick(row.tenant)
-        await self._sweep(found, rows)
+        for known in rows.values():
+            if known.state in TRANSIENT:
+                self.drivers.kick(known.tenant)
+        for one in found:
+            await self._sweep(one)
+        there = {(one.tenant, one.generation) for one in found}
+        await self._sweep_keys(there, rows)
+        for tenant, generation in places:
+            over = _over(rows.get(tenant), generation) or _unknown(rows.get(tenant), generation)
+            if over and (tenant, generation) not in there:
+                self.layout.remove(tenant, generation)
 
-    async def look(self, tenant: str) -> None:
-        """The comparison for one ready tenant, now."""
+    async def look(self, tenant: str) -> bool:
+        """The comparison for one tenant, now; whether it is ready and stays so."""
         async with self.db.read() as reading:
             row = await read(reading, tenant)
         if row is None or row.state != "ready":
-            return
-        found = [
-            one for one in await self.runtime.instances(tenant) if one.generation == row.generation
-        ]
-        await self._judge(row, found[0] if found else None)
+            return False
+        found = await self.runtime.instances(tenant)
+        mine = [one for one in found if one.generation == row.generation]
+        return await self._judge(row, mine[0] if mine else None)
 
     async def answers(self, row: Row) -> bool:
         """Whether somebody listens at the instance's address; nothing is sent."""
@@ -94,42 +101,41 @@ class Reconcile:
         log.warning("instance failed", extra={"tenant": row.tenant, "code": problem.code})
         await self._undo(row.tenant, row.generation)
 
-    async def _judge(self, row: Row, found: Found | None) -> None:
+    async def _judge(self, row: Row, found: Found | None) -> bool:
+        """Acts on what was found of a ready instance; whether it may stay ready."""
         if found is not None and found.running:
-            return
+            return True
         if found is not None and found.exit_code != 0:
             await self.fail(row, _death(found))
-            return
+            return False
         try:
             async with self.journal.transaction(row.tenant) as tx:
                 await states.to_stopped(tx, row, message="It was stopped from outside")
         except states.Moved:
-            return
+            return False
         self.metrics.deaths.labels("removed").inc()
         log.warning("instance is gone", extra={"tenant": row.tenant})
         await self._undo(row.tenant, row.generation)
+        return False
 
-    async def _sweep(self, found: list[Found], rows: dict[str, Row]) -> None:
-        """Removes what no row stands for: instances, then keys and directories of those proven gone."""
-        now_at = self.clock.now_at()
-        for one in found:
-            row = rows.get(one.tenant)
-            young = now_at - one.created_at < self.orphan_grace_s * 1000
-            if _over(row, one.generation) or (_unknown(row, one.generation) and not young):
-                log.warning(
-                    "orphan removed", extra={"tenant": one.tenant, "generation": one.generation}
-                )
-                self.metrics.orphans.inc()
-                await self._undo(one.tenant, one.generation)
-        there = {(one.tenant, one.generation) for one in found}
+    async def _sweep(self, found: Found) -> None:
+        """Removes an instance that no row stands for: one that has ended, or one never heard of."""
+        async with self.db.read() as reading:
+            row = await read(reading, found.tenant)
+        young = self.clock.now_at() - found.created_at < self.orphan_grace_s * 1000
+        over = _over(row, found.generation)
+        if over or (_unknown(row, found.generation) and not young):
+            log.warning(
+                "orphan removed", extra={"tenant": found.tenant, "generation": found.generation}
+            )
+            self.metrics.orphans.inc()
+            await self._undo(found.tenant, found.generation)
+
+    async def _sweep_keys(self, there: set[tuple[str, int]], rows: dict[str, Row]) -> None:
+        """Takes back the keys of generations that are proven gone."""
         for tenant, generation in await self.keys.noted():
             if (tenant, generation) not in there and _over(rows.get(tenant), generation):
                 await self.keys.release(tenant, generation)
-        for tenant, generation in list(self.layout.generations()):
-            row = rows.get(tenant)
-            over = _over(row, generation) or _unknown(row, generation)
-            if over and (tenant, generation) not in there:
-                self.layout.remove(tenant, generation)
 
     async def _undo(self, tenant: str, generation: int) -> None:
         try:

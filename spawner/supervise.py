@@ -20,6 +20,7 @@ from spawner.reconcile import Reconcile
 log = logging.getLogger(__name__)
 _AT_ONCE = 16
 _SILENT_TIMES = 6
+_LOOK_AGAIN_S = (0.0, 0.05, 0.1, 0.2, 0.4)
 _LONGEST_LEASE_S = (
     3600  # however long an agent asks to stay awake, it must ask again within the hour
 )
@@ -74,12 +75,23 @@ class Supervise:
         """Looks at once where the runtime hints that something ended. Runs until it is cancelled."""
         while True:
             try:
-                async for tenant in deaths():
-                    await self.reconcile.look(tenant)
+                async with asyncio.TaskGroup() as looks:
+                    async for tenant in deaths():
+                        looks.create_task(self._look(tenant))
                 await self.reconcile()  # the line broke: whatever happened meanwhile was not told
             except AlcoveError as error:
                 log.warning("no hints from the runtime", extra={"error": error.message})
             await asyncio.sleep(1)
+
+    async def _look(self, tenant: str) -> None:
+        """Follows one hint; an engine tells of a death a little before it knows of it itself."""
+        for pause_s in _LOOK_AGAIN_S:
+            await asyncio.sleep(pause_s)
+            try:
+                if not await self.reconcile.look(tenant):
+                    return
+            except AlcoveError as error:
+                log.info("hint not followed", extra={"tenant": tenant, "error": error.message})
 
     async def _note(self, row: Row, status: Status) -> Row | None:
         async with self.db.transaction() as tx:

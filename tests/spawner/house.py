@@ -73,7 +73,8 @@ class House:
     async def work(self, *, clock: Clock | None = None, **more: Any) -> AsyncIterator["Working"]:
         """A spawner at work, served on its real socket, with a client."""
         settings = self.settings(**more)
-        chosen = self.processes(settings)
+        # With a runtime of the settings' choice the spawner probes for itself.
+        chosen = self.processes(settings) if settings.runtime == "auto" else None
         async with (
             running(settings, chosen=chosen, clock=clock) as spawner,
             service.serving(create_app(spawner), settings.listen, grace_s=1) as url,

@@ -79,3 +79,12 @@ async def program(
             process.terminate()
             async with asyncio.timeout(15):
                 assert await process.wait() == 0
+
+
+async def reach(client: SpawnerClient, who: str, state: str, timeout_s: float) -> None:
+    """Returns once the tenant's instance is in `state`; fails after `timeout_s`."""
+
+    async def there() -> bool:
+        return (await client.instance(who)).state == state
+
+    await until(there, timeout_s=timeout_s, what=f"{who} in {state}")

@@ -5,10 +5,9 @@ import contextlib
 import pytest
 
 from infra.kit.errors import AlcoveError
-from spawner.client import SpawnerClient
 from spawner.faults import START_POINTS, STOP_POINTS
 from tests.spawner.house import House, gone, tenant
-from tests.spawner.program import program
+from tests.spawner.program import program, reach
 from tests.waiting import until
 
 SERVE = ("tests.spawner.serve", "good")
@@ -19,13 +18,6 @@ def points(names: tuple[str, ...]) -> list[object]:
     return [
         name if name in _QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names
     ]
-
-
-async def reach(client: SpawnerClient, who: str, state: str, timeout_s: float) -> None:
-    async def there() -> bool:
-        return (await client.instance(who)).state == state
-
-    await until(there, timeout_s=timeout_s, what=f"{who} in {state}")
 
 
 @pytest.mark.parametrize("point", points(START_POINTS))

@@ -92,7 +92,11 @@ async def test_instance_is_failed_when_its_agent_falls_silent(home: House) -> No
         failed = await at.reach(who, "failed", timeout_s=20)
         assert failed.error is not None
         assert failed.error.code == "silent"
-        assert await at.spawner.chosen.runtime.instances(who) == []
+
+        async def removed() -> bool:
+            return await at.spawner.chosen.runtime.instances(who) == []
+
+        await until(removed, what="its removal")
 
 
 async def test_wake_is_joined_when_one_tenant_is_wanted_by_eight(home: House) -> None:
