@@ -16,7 +16,7 @@ from infra.cli.home import Home, Trouble, free_port, location, open_home
 from infra.kit.client import ServiceClient
 from infra.setup import say
 
-_SWEEP_S = 2.0
+_SWEEP_S = 3.5
 
 
 def run() -> int:
@@ -136,21 +136,31 @@ class _Run:
     async def _end(self, now: asyncio.Event) -> None:
         """Stop in the order gateway, spawner, meter, models; leave no process, socket or container."""
         if not self._started:
+            shutil.rmtree(self._home.sockets, ignore_errors=True)
             return
         say.line("\nStopping …")
         began = time.monotonic()
-        children = list(reversed(self._started))
-        orderly = asyncio.create_task(stop_in_order(children))
+        orderly = asyncio.create_task(self._stop())
         hurry = asyncio.create_task(now.wait())
         await asyncio.wait({orderly, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        hurried = not orderly.done()
         for task in (orderly, hurry):
             task.cancel()
         await asyncio.gather(orderly, hurry, return_exceptions=True)
-        for child in children:
+        for child in self._started:
             child.kill()
-        await self._sweep()
+        if hurried:
+            await self._sweep()
         shutil.rmtree(self._home.sockets, ignore_errors=True)
         say.line(f"Stopped after {time.monotonic() - began:.1f} s.")
+
+    async def _stop(self) -> None:
+        children = list(reversed(self._started))
+        names = [child.spec.name for child in children]
+        above = names.index("spawner") + 1 if "spawner" in names else 0
+        await stop_in_order(children[:above])
+        # What the sweep asks is the engine alone, so the rest need not wait for it.
+        await asyncio.gather(self._sweep(), stop_in_order(children[above:]))
 
     async def _sweep(self) -> None:
         """Let the spawner remove what a killed service may have left."""

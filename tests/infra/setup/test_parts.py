@@ -72,7 +72,7 @@ def test_suite_runs_every_test_but_the_soak_exactly_once() -> None:
 
 
 def _selects(expression: str, marked: set[str]) -> bool:
-    names = {name: name in marked for name in ("docker", "browser", "compose", "soak")}
+    names = {name: name in marked for name in ("docker", "browser", "compose", "slow", "soak")}
     return bool(eval(expression, {"__builtins__": {}}, names))
 
 
