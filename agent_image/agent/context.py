@@ -48,7 +48,7 @@ class Context:
         told = len(self._history_within(self._room()[0], current))
         if told:
             return replace(self, kept=max(n for n in (7, 3, 1, 0) if n < told))
-        if not self.squeezed and can_squeeze(current):
+        if self.model.tools and not self.squeezed and can_squeeze(current):
             return replace(self, squeezed=True)
         return None
 

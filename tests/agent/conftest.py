@@ -1,17 +1,14 @@
 """An agent on a real socket in front of a scripted meter; and one in a process of its own, to be killed."""
 
-import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 from agent.app import App, create_app
+from agent.serve import listening
 from agent.settings import Settings
 from agent.tools.builtin import BUILTIN
 from agent.tools.registry import Tool
@@ -61,20 +58,11 @@ class Home:
 async def serving(app: App, socket: Path) -> AsyncIterator[None]:
     """Serves an agent at its socket, as `python -m agent` does."""
     await app.start()
-    config = uvicorn.Config(app, http="h11", ws="none", lifespan="off", log_config=None)
-    config.load()
-    state = ServerState()
-    server = await asyncio.get_running_loop().create_server(
-        lambda: H11Protocol(config, state, {}), sock=unix.bind(socket)
-    )
-    try:
-        yield
-    finally:
-        await app.stop(drain_s=0)
-        server.close()
-        for connection in list(state.connections):
-            connection.shutdown()
-        await server.wait_closed()
+    async with listening(app, unix.bind(socket)):
+        try:
+            yield
+        finally:
+            await app.stop(drain_s=0)
 
 
 @pytest.fixture
