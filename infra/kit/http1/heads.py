@@ -17,8 +17,6 @@ UNTIL_CLOSED: Final = -2
 # RFC 9110, 5.6.2: what a header's name and a method are made of.
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DIGITS = re.compile(r"[0-9]{1,15}")
-# A request target or a status line's reason never needs more than visible ASCII and spaces.
-_START = re.compile(r"[\x20-\x7e]+")
 
 is_token = lru_cache(2048)(_TOKEN.fullmatch)
 
@@ -33,21 +31,19 @@ def write_head(start: str, headers: Iterable[tuple[str, str]]) -> bytes:
     Raises `invalid` where a part holds what would end its line, or a name is none: such a head would
     be read as another one than was meant.
     """
-    if not _START.fullmatch(start):
-        raise AlcoveError("invalid", "this cannot stand in the first line of an HTTP message")
     lines = [start]
     for name, value in headers:
         if not is_token(name):
             raise AlcoveError("invalid", f"{name!r} cannot name a header")
         lines.append(f"{name}: {value}")
+    lines.append("\r\n")
     text = "\r\n".join(lines)
-    ends = len(lines) - 1
-    if text.count("\n") != ends or text.count("\r") != ends or "\0" in text:
-        raise AlcoveError("invalid", "a header's value may not hold line ends or NUL")
+    if text.count("\n") != len(lines) or text.count("\r") != len(lines) or "\0" in text:
+        raise AlcoveError("invalid", "no part of a head may hold a line's end or NUL")
     try:
-        return f"{text}\r\n\r\n".encode("latin-1")
+        return text.encode("latin-1")
     except UnicodeEncodeError as error:
-        raise AlcoveError("invalid", "a header's value must be latin-1") from error
+        raise AlcoveError("invalid", "a head is written in latin-1") from error
 
 
 def framing(headers: Iterable[tuple[str, str]]) -> int:

@@ -1,7 +1,7 @@
 """A body on its way in: what arrived and was not taken yet, with an upper bound."""
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 # Held before the sender is made to wait; one more read of the socket may come on top.
 HIGH_WATER_BYTES = 64 * 1024
@@ -20,23 +20,20 @@ class Valve(Protocol):
 
 
 class Inflow:
-    """Bytes between a parser that finds them and a coroutine that takes them. One reader at a time."""
+    """Bytes between a parser that finds them and a coroutine that takes them. One reader at a time.
 
-    __slots__ = ("_buffered", "_ended", "_error", "_loop", "_parts", "_valve", "_waiter", "holding")
+    `ended`: the whole body arrived; some of it may still be untaken. `holding`: the valve is shut.
+    """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, valve: Valve) -> None:
-        self._loop, self._valve = loop, valve
+    __slots__ = ("_buffered", "_error", "_parts", "_valve", "_waiter", "ended", "holding")
+
+    def __init__(self, valve: Valve) -> None:
+        self._valve = valve
         self._parts: list[bytes] = []
         self._buffered = 0
-        self._ended = False
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self.holding = False
-
-    @property
-    def ended(self) -> bool:
-        """Whether the whole body arrived; some of it may still be untaken."""
-        return self._ended
+        self.ended = self.holding = False
 
     @property
     def waiting(self) -> bool:
@@ -45,7 +42,7 @@ class Inflow:
 
     def ready(self) -> bool:
         """Whether `read` would answer at once."""
-        return bool(self._parts) or self._ended or self._error is not None
+        return bool(self._parts) or self.ended or self._error is not None
 
     def feed(self, data: bytes) -> None:
         """Takes bytes from the wire; holds the valve when too many wait."""
@@ -57,21 +54,22 @@ class Inflow:
         self._wake()
 
     def end(self) -> None:
-        """The body is whole."""
-        self._ended = True
-        self._let_flow()
-        self._wake()
+        """The body is whole. Without effect the second time."""
+        if not self.ended:
+            self.ended = True
+            self._let_flow()
+            self._wake()
 
     def fail(self, error: Exception) -> None:
         """No more will come: `read` raises `error` once what did come is taken. The first error counts."""
-        if not self._ended and self._error is None:
+        if not self.ended and self._error is None:
             self._error = error
             self._wake()
 
     async def read(self) -> bytes:
         """All that waits, as soon as anything does; empty at the body's end."""
         while not self._parts:
-            if self._ended:
+            if self.ended:
                 return b""
             if self._error is not None:
                 raise self._error
@@ -83,7 +81,7 @@ class Inflow:
         return taken
 
     async def _wait(self) -> None:
-        self._waiter = self._loop.create_future()
+        self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
         finally:
@@ -97,3 +95,16 @@ class Inflow:
         if self.holding:
             self.holding = False
             self._valve.flow()
+
+
+class _Nobody:
+    def hold(self) -> None:
+        """Never asked."""
+
+    def flow(self) -> None:
+        """Never asked."""
+
+
+# The body of every message that has none; shared, since it never changes.
+NOTHING: Final = Inflow(_Nobody())
+NOTHING.end()

@@ -51,7 +51,6 @@ class Connection(asyncio.Protocol):
         "_deadline",
         "_deaf",
         "_drain",
-        "_full",
         "_held",
         "_house",
         "_loop",
@@ -62,13 +61,14 @@ class Connection(asyncio.Protocol):
         "_task",
         "_transport",
         "capacity",
+        "full",
         "limits",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, house: House) -> None:
         self._loop, self._house = loop, house
         self.limits, self.capacity = house.limits, house.capacity
-        self._reader = Reader(loop, self, began=self._head_began, arrived=self._push)
+        self._reader = Reader(self, began=self._head_began, arrived=self._push)
         self._deadline = Deadline(loop, self._expired)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._task: asyncio.Task[None] | None = None
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._current: Request | None = None
         self._next: asyncio.Future[None] | None = None
         self._drain: asyncio.Future[None] | None = None
-        self._held = self._full = self._deaf = self._lost = False
+        self._held = self.full = self._deaf = self._lost = False
 
     # -- told by the event loop -------------------------------------------------------------------
 
@@ -114,10 +114,10 @@ class Connection(asyncio.Protocol):
             self._task.cancel()
 
     def pause_writing(self) -> None:
-        self._full = True
+        self.full = True
 
     def resume_writing(self) -> None:
-        self._full = False
+        self.full = False
         if self._drain is not None and not self._drain.done():
             self._drain.set_result(None)
 
@@ -128,8 +128,6 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
 
     async def drained(self) -> None:
-        if not self._full:
-            return
         self._deadline.set(self.limits.write_s)
         self._drain = self._loop.create_future()
         try:

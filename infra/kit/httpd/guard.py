@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
-from infra.kit.http1.heads import UNTIL_CLOSED, Malformed, framing
+from infra.kit.http1.heads import Malformed, framing
 
 _NAME = re.compile(rb"[A-Za-z0-9-]+")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
@@ -58,12 +58,12 @@ def _check_decoded(raw: bytes) -> None:
 def checked_framing(headers: list[tuple[str, str]], *, chunks: bool) -> int:
     """The length of the body, 0 where none is said, or CHUNKED. Raises Malformed unless there is
     exactly one valid Host and one framing. `chunks`: whether the version knows chunked."""
-    hosts = [value for name, value in headers if name == "host"]
-    if len(hosts) != 1 or not _is_host(hosts[0]):
+    names = [name for name, _ in headers]
+    if names.count("host") != 1 or not _is_host(headers[names.index("host")][1]):
         raise Malformed("it needs exactly one valid Host")
-    length = framing(headers)
-    if length == UNTIL_CLOSED:
+    if "content-length" not in names and "transfer-encoding" not in names:
         return 0
+    length = framing(headers)
     if length < 0 and not chunks:
         raise Malformed("its version has no chunked bodies")
     return length

@@ -1,21 +1,18 @@
 """Bytes to requests. Nothing of tasks or time here; what is wrong is raised as Refusal."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
 import httptools
 
 from infra.kit.http1.heads import Malformed
-from infra.kit.http1.inflow import Inflow, Valve
+from infra.kit.http1.inflow import NOTHING, Inflow, Valve
 from infra.kit.httpd.guard import checked_framing, checked_target, header_name
 from infra.kit.httpd.refusals import Refusal
 from infra.kit.httpd.request import Request, Wire
 
 # In one read of the socket, beyond the one that is served.
 _MOST_PIPELINED = 16
-# What parts a header's name from its value, and from the next: `: ` and CRLF.
-_SEPARATORS = 4
 
 
 class ReaderWire(Wire, Valve, Protocol):
@@ -30,7 +27,6 @@ class Reader:
         "_began",
         "_burst",
         "_headers",
-        "_loop",
         "_parser",
         "_silent_bytes",
         "_target",
@@ -41,13 +37,12 @@ class Reader:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         wire: ReaderWire,
         *,
         began: Callable[[], None],
         arrived: Callable[[Request], None],
     ) -> None:
-        self._loop, self._wire, self._began, self._arrived = loop, wire, began, arrived
+        self._wire, self._began, self._arrived = wire, began, arrived
         self._parser = httptools.HttpRequestParser(self)
         self._headers: list[tuple[str, str]] = []
         self._target = b""
@@ -100,15 +95,13 @@ class Reader:
 
     def on_headers_complete(self) -> None:
         parser, headers = self._parser, self._headers
-        size = len(self._target)
-        for name, value in headers:
-            size += len(name) + len(value) + _SEPARATORS
-        if size > self._wire.limits.head_bytes:
+        most = self._wire.limits.head_bytes
+        if self._silent_bytes > most and len(self._target) + _size(headers) > most:
             raise Refusal.head_too_long()
         version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
             raise Malformed("its version is neither HTTP/1.1 nor HTTP/1.0")
-        method = parser.get_method().decode("ascii")
+        method = str(parser.get_method(), "ascii")
         if method == "CONNECT":
             raise Refusal.not_implemented()
         target = checked_target(self._target)
@@ -119,7 +112,7 @@ class Reader:
         self._silent_bytes = 0
         self.incoming = Request(
             self._wire,
-            Inflow(self._loop, self._wire),
+            Inflow(self._wire) if length else NOTHING,
             method,
             target,
             version,
@@ -140,3 +133,7 @@ class Reader:
         self._silent_bytes = 0
         self.incoming.inflow.end()
         self.incoming = None
+
+
+def _size(headers: list[tuple[str, str]]) -> int:
+    return sum(len(name) + len(value) + len(": \r\n") for name, value in headers)

@@ -22,13 +22,14 @@ class Wire(Protocol):
 
     limits: Limits
     capacity: Capacity
+    full: bool
 
     def send(self, data: bytes) -> None:
         """Queues bytes for the client."""
         ...
 
     async def drained(self) -> None:
-        """Returns once the client has taken most of what is queued."""
+        """Returns once the client has taken most of what is queued; asked only while `full`."""
         ...
 
     async def read(self, request: "Request") -> bytes:
@@ -140,16 +141,19 @@ class Request:
         said = [item for item in headers if item[0].lower() != "content-length"]
         if status not in _BODILESS:
             said.append(("content-length", str(len(body))))
-        head = self._begin(status, said)
+        head = self._begin(status, said, {name.lower() for name, _ in said})
         self.ended = True
         silent = self.method == "HEAD" or status in _BODILESS
         self._wire.send(head if silent else head + body)
-        await self._wire.drained()
+        if self._wire.full:
+            await self._wire.drained()
 
     async def start(self, status: int, headers: Headers = ()) -> None:
         """The head of an answer that is written piece by piece: of the stated length, else chunked."""
-        self._left = framing(headers)
-        said = [item for item in headers if status != 204 or item[0].lower() != "content-length"]
+        said, names = list(headers), {name.lower() for name, _ in headers}
+        self._left = UNTIL_CLOSED
+        if "content-length" in names or "transfer-encoding" in names:
+            self._left = framing(said)
         if self.method == "HEAD" or status in _BODILESS:
             self._left = 0
         elif self._left == UNTIL_CLOSED and self.version == "1.1":
@@ -157,7 +161,7 @@ class Request:
             said.append(("transfer-encoding", "chunked"))
         elif self._left == UNTIL_CLOSED:
             self.keep_alive = False
-        self._wire.send(self._begin(status, said))
+        self._wire.send(self._begin(status, said, names))
 
     async def write(self, chunk: bytes) -> None:
         """The next bytes of the body; waits while the client is slower than us."""
@@ -166,12 +170,10 @@ class Request:
         if self._left == CHUNKED:
             self._wire.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         else:
-            if self._left != UNTIL_CLOSED:
-                self._left -= len(chunk)
-                if self._left < 0:
-                    raise RuntimeError("more bytes than the answer's content-length")
+            self._count(len(chunk))
             self._wire.send(chunk)
-        await self._wire.drained()
+        if self._wire.full:
+            await self._wire.drained()
 
     def end(self) -> None:
         """The answer is whole; what the handler still does costs the client no time.
@@ -197,19 +199,26 @@ class Request:
             headers.append(("retry-after", str(retry_after)))
         await self.respond(error.status, headers, orjson.dumps(error.body()))
 
-    def _begin(self, status: int, headers: list[tuple[str, str]]) -> bytes:
+    def _begin(self, status: int, headers: list[tuple[str, str]], names: set[str]) -> bytes:
         if self.started:
             raise RuntimeError("the answer has begun already")
         # A body that was not read stands between this request and the next one.
         if not self.inflow.ended:
             self.keep_alive = False
-        if not any(name.lower() == "date" for name, _ in headers):
-            headers.append(("date", _date(int(time.time()))))
         if not self.keep_alive:
             headers.append(("connection", "close"))
+        if "date" not in names:
+            headers.append(("date", _date(int(time.time()))))
         head = write_head(status_line(status), headers)
         self.started = True
         return head
+
+    def _count(self, size: int) -> None:
+        if self._left == UNTIL_CLOSED:
+            return
+        self._left -= size
+        if self._left < 0:
+            raise RuntimeError("more bytes than the answer's content-length")
 
 
 @lru_cache(1)

@@ -5,8 +5,8 @@ bounded, and bytes that nobody asked for end the connection.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import cast
+from collections.abc import AsyncIterator
+from typing import Protocol, Self, cast
 
 import httptools
 
@@ -14,40 +14,69 @@ from infra.kit.errors import AlcoveError
 from infra.kit.http1.deadline import Deadline
 from infra.kit.http1.heads import UNTIL_CLOSED, Malformed, framing
 from infra.kit.http1.inflow import Inflow
-from infra.kit.relay.seam import Timeouts
+from infra.kit.relay.seam import Headers, Timeouts
 
 MOST_HEAD_BYTES = 64 * 1024
 MOST_HEADERS = 128
 _MOST_INTERIM = 8
-# What parts a header's name from its value, and from the next: `: ` and CRLF.
-_SEPARATORS = 4
+
+
+class Home(Protocol):
+    """Where a connection comes back to."""
+
+    def give(self, connection: "Connection", *, ended: bool) -> None:
+        """Its exchange is over; `ended`: the answer was read to its end."""
+        ...
+
+    def lost(self, connection: "Connection") -> None:
+        """It is closed."""
+        ...
 
 
 class Answer:
-    """A head that arrived, and the body behind it."""
+    """An answer whose head arrived: see RelayResponse. Its own iterator, since an async generator costs
+    more than its work."""
 
-    __slots__ = ("body", "headers", "status")
+    __slots__ = ("_connection", "body", "headers", "status")
 
-    def __init__(self, body: Inflow) -> None:
+    def __init__(self, connection: "Connection", body: Inflow) -> None:
+        self._connection, self.body = connection, body
         self.status = 0
-        self.headers: list[tuple[str, str]] = []
-        self.body = body
+        self.headers: Headers = []
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self.body.ready():
+            self._connection.expect_more()
+        chunk = await self.body.read()
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+    async def close(self) -> None:
+        self._connection.leave(self)
 
 
 class Connection(asyncio.Protocol):
-    """At most one exchange at a time: `send`, `read` to the end, then perhaps `reusable`."""
+    """At most one exchange at a time, from `send` to its answer's `close`."""
 
     __slots__ = (
         "_answer",
         "_bodiless",
         "_deadline",
         "_head",
-        "_head_bytes",
+        "_headers",
+        "_home",
         "_interim",
         "_keep",
         "_loop",
-        "_lost",
         "_parser",
+        "_silent_bytes",
         "_timeouts",
         "_transport",
         "_until_closed",
@@ -55,37 +84,33 @@ class Connection(asyncio.Protocol):
         "used",
     )
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        timeouts: Timeouts,
-        lost: Callable[["Connection"], None],
-    ) -> None:
-        self._loop, self._timeouts, self._lost = loop, timeouts, lost
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, home: Home) -> None:
+        self._loop, self._timeouts, self._home = loop, timeouts, home
         self._deadline = Deadline(loop, self._expired)
-        self._transport: asyncio.Transport | None = None
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._answer: Answer | None = None
         self._head: asyncio.Future[Answer] | None = None
         self._parser: httptools.HttpResponseParser | None = None
+        self._headers: list[tuple[str, str]] = []
         self._bodiless = self._until_closed = self._keep = False
-        self._head_bytes = self._interim = 0
+        self._silent_bytes = self._interim = 0
         self.began = False
         self.used = False
 
-    # -- asked by the upstream's pool -------------------------------------------------------------
+    # -- asked by the upstream, its pool and the answer -------------------------------------------
 
     async def send(self, head: bytes, body: bytes, *, bodiless: bool) -> Answer:
         """Sends a request; returns at the answer's head. `bodiless`: it was a HEAD request.
 
         Raises `timeout`, `bad_gateway`; `began` then says whether any byte of an answer came.
         """
-        assert self._transport is not None
         self._parser = httptools.HttpResponseParser(self)
-        self._answer = Answer(Inflow(self._loop, self))
+        self._answer = Answer(self, Inflow(self))
         self._head = self._loop.create_future()
+        self._headers = []
         self._bodiless = bodiless
         self._until_closed = self._keep = self.began = False
-        self._head_bytes = self._interim = 0
+        self._silent_bytes = self._interim = 0
         self._transport.write(head)
         if body:
             self._transport.write(body)
@@ -95,20 +120,19 @@ class Connection(asyncio.Protocol):
         finally:
             self._head = None
 
-    async def read(self, answer: Answer) -> bytes:
-        """The next bytes of the body, empty at its end. Raises `timeout`, `bad_gateway`."""
-        if not answer.body.ready():
-            self._deadline.set(self._timeouts.idle_s)
-        return await answer.body.read()
+    def expect_more(self) -> None:
+        """Somebody begins to wait for the next bytes of the body."""
+        self._deadline.set(self._timeouts.idle_s)
+
+    def leave(self, answer: Answer) -> None:
+        """Nobody reads from `answer` any more. Without effect the second time."""
+        if self._answer is answer:
+            self._home.give(self, ended=answer.body.ended)
 
     def reusable(self) -> bool:
         """Whether the exchange ended so cleanly that another may follow."""
-        return (
-            self._keep
-            and self._transport is not None
-            and not self._transport.is_closing()
-            and self._transport.get_write_buffer_size() == 0
-        )
+        transport = self._transport
+        return self._keep and not transport.is_closing() and transport.get_write_buffer_size() == 0
 
     def rest(self, seconds: float) -> None:
         """Waits in a pool; closes itself after `seconds`, or when the upstream says anything."""
@@ -120,8 +144,7 @@ class Connection(asyncio.Protocol):
         """Closes at once; the upstream sees its end."""
         self._keep = False
         self._deadline.close()
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
 
     # -- told by the event loop -------------------------------------------------------------------
 
@@ -133,17 +156,15 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         self.began = True
-        self._head_bytes += len(data)
+        self._silent_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(_refused(error))
-            self.abort()
+            self._refuse(error)
             return
         # Grows while no part of a body comes: heads, trailers and chunk extensions are all bounded.
-        if self._head_bytes > MOST_HEAD_BYTES and not self._ended():
-            self._fail(_refused(Malformed("its head or trailer is too long")))
-            self.abort()
+        if self._silent_bytes > MOST_HEAD_BYTES:
+            self._refuse(Malformed("its head or trailer is too long"))
 
     def eof_received(self) -> bool:
         if self._until_closed and self._answer is not None:
@@ -154,75 +175,75 @@ class Connection(asyncio.Protocol):
         self._keep = False
         self._deadline.close()
         self._fail(_broken() if self._head is not None else _cut())
-        self._lost(self)
+        self._parser = None
+        self._home.lost(self)
 
     def hold(self) -> None:
         """See Valve: the reader is slower than the upstream."""
-        if self._transport is not None and not self._transport.is_closing():
+        if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def flow(self) -> None:
         """See Valve."""
-        if self._transport is not None and not self._transport.is_closing():
+        if not self._transport.is_closing():
             self._transport.resume_reading()
 
     # -- told by the parser -----------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self._ended():
-            self._keep = False  # surplus bytes: whoever sent them may try to forge the next answer
+        if self._answer is not None and self._answer.body.ended:
+            self._keep = False  # surplus: whoever sent it may try to forge the next answer
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        answer = self._answer
-        if self._head is None or answer is None or answer.status:
-            return  # a trailer, or a head that nobody asked for
-        if len(answer.headers) >= MOST_HEADERS:
+        if self._answer is not None and self._answer.status:
+            return  # a trailer, or the head of surplus
+        if len(self._headers) >= MOST_HEADERS:
             raise Malformed("it has too many headers")
-        answer.headers.append((name.decode("latin-1"), value.decode("latin-1")))
+        self._headers.append((name.decode("latin-1"), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
-        answer, parser = self._answer, self._parser
-        if self._head is None or answer is None or parser is None or self._head.done():
+        answer, parser, headers = self._answer, self._parser, self._headers
+        if answer is None or parser is None or answer.status:
             return
         status = parser.get_status_code()
-        if sum(len(k) + len(v) + _SEPARATORS for k, v in answer.headers) > MOST_HEAD_BYTES:
-            raise Malformed("its head is too long")
         if status < 200:
-            self._skip(status, answer)
+            self._skip(status)
             return
-        length = framing(answer.headers)
-        self._bodiless = self._bodiless or status in (204, 304)
+        if self._silent_bytes > MOST_HEAD_BYTES and _size(headers) > MOST_HEAD_BYTES:
+            raise Malformed("its head is too long")
+        length = framing(headers)
+        if status in (204, 304):
+            self._bodiless = True
         self._until_closed = length == UNTIL_CLOSED and not self._bodiless
         # Only here: after the message's end llhttp has forgotten what the head said.
-        self._keep = parser.should_keep_alive() or (self._bodiless and _persists(parser, answer))
-        answer.status = status
+        self._keep = parser.should_keep_alive() or (self._bodiless and _persists(parser, headers))
+        answer.status, answer.headers = status, headers
+        self._silent_bytes = 0
         if self._bodiless:
             answer.body.end()
-        self._head.set_result(answer)
+        if self._head is not None and not self._head.done():
+            self._head.set_result(answer)
 
     def on_body(self, data: bytes) -> None:
         assert self._answer is not None
         if self._answer.body.ended:
             self._keep = False
             return
-        self._head_bytes = 0
+        self._silent_bytes = 0
         self._answer.body.feed(data)
 
     def on_message_complete(self) -> None:
         if self._answer is not None and self._answer.status:
-            self._head_bytes = 0
+            self._silent_bytes = 0
             self._answer.body.end()
 
     # -- inside -----------------------------------------------------------------------------------
 
-    def _ended(self) -> bool:
-        return self._answer is not None and self._answer.body.ended
-
-    def _skip(self, status: int, answer: Answer) -> None:
+    def _skip(self, status: int) -> None:
         self._interim += 1
         if status < 100 or status == 101 or self._interim > _MOST_INTERIM:
             raise Malformed(f"an interim answer {status} has no place here")
-        answer.headers.clear()
+        self._headers = []
 
     def _expired(self) -> None:
         answer = self._answer
@@ -235,6 +256,13 @@ class Connection(asyncio.Protocol):
             self._fail(AlcoveError("timeout", silence, reason="idle"))
         self.abort()
 
+    def _refuse(self, error: Exception) -> None:
+        cause = error.__context__ if isinstance(error.__context__, Malformed) else error
+        self._fail(
+            AlcoveError("bad_gateway", f"the answer is not sound HTTP: {cause}", reason="malformed")
+        )
+        self.abort()
+
     def _fail(self, error: AlcoveError) -> None:
         if self._head is not None and not self._head.done():
             self._head.set_exception(error)
@@ -242,10 +270,14 @@ class Connection(asyncio.Protocol):
             self._answer.body.fail(error)
 
 
-def _persists(parser: httptools.HttpResponseParser, answer: Answer) -> bool:
+def _size(headers: list[tuple[str, str]]) -> int:
+    return sum(len(name) + len(value) + len(": \r\n") for name, value in headers)
+
+
+def _persists(parser: httptools.HttpResponseParser, headers: list[tuple[str, str]]) -> bool:
     # llhttp does not know of HEAD, and waits for the end of the connection where no length is said.
     return parser.get_http_version() == "1.1" and not any(
-        name.lower() == "connection" and "close" in value.lower() for name, value in answer.headers
+        name.lower() == "connection" and "close" in value.lower() for name, value in headers
     )
 
 
@@ -255,8 +287,3 @@ def _broken() -> AlcoveError:
 
 def _cut() -> AlcoveError:
     return AlcoveError("bad_gateway", "the answer broke off", reason="cut")
-
-
-def _refused(error: Exception) -> AlcoveError:
-    why = error.__context__ if isinstance(error.__context__, Malformed) else error
-    return AlcoveError("bad_gateway", f"the answer is not sound HTTP: {why}", reason="malformed")

@@ -4,8 +4,8 @@ A request is one write; an answer is parsed once, by llhttp, and its body handed
 """
 
 import asyncio
+import re
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,12 +13,13 @@ from typing import Self
 from infra.kit import address, unix
 from infra.kit.errors import AlcoveError
 from infra.kit.http1.heads import is_token, write_head
-from infra.kit.relay.connection import Answer, Connection
+from infra.kit.relay.connection import Connection
 from infra.kit.relay.pool import Pool
-from infra.kit.relay.seam import Headers, RelayRequest, RelayResponse, Timeouts
+from infra.kit.relay.seam import RelayRequest, RelayResponse, Timeouts
 
 # Written by us for the one connection, so the caller's are dropped.
 _OURS = frozenset(("connection", "content-length", "expect", "transfer-encoding"))
+_TARGET = re.compile(r"[\x21-\x7e\x80-\xff]+")
 _SAFE = ("GET", "HEAD")
 _WITH_BODY = ("POST", "PUT", "PATCH")
 
@@ -70,20 +71,24 @@ class ProtocolUpstream:
         self, connection: Connection, head: bytes, request: RelayRequest
     ) -> RelayResponse:
         try:
-            answer = await connection.send(head, request.body, bodiless=request.method == "HEAD")
+            return await connection.send(head, request.body, bodiless=request.method == "HEAD")
         except BaseException:
             self.pool.give(connection, ended=False)
             raise
-        return _Response(self.pool, connection, answer)
 
     def _head(self, request: RelayRequest) -> bytes:
-        headers = [item for item in request.headers if item[0].lower() not in _OURS]
-        if not any(name.lower() == "host" for name, _ in headers):
+        headers, named_host = [], False
+        for item in request.headers:
+            lower = item[0].lower()
+            named_host = named_host or lower == "host"
+            if lower not in _OURS:
+                headers.append(item)
+        if not named_host:
             headers.insert(0, ("host", self._host))
         if request.body or request.method in _WITH_BODY:
             headers.append(("content-length", str(len(request.body))))
         target = self._base_path + request.target
-        if " " in target or not is_token(request.method):
+        if not _TARGET.fullmatch(target) or not is_token(request.method):
             raise AlcoveError("invalid", "a method is a word, and a target holds no spaces")
         return write_head(f"{request.method} {target} HTTP/1.1", headers)
 
@@ -116,7 +121,7 @@ class ProtocolUpstream:
         return connection
 
     def _made(self) -> Connection:
-        return Connection(asyncio.get_running_loop(), self._timeouts, self.pool.lost)
+        return Connection(asyncio.get_running_loop(), self._timeouts, self.pool)
 
     def _context(self) -> ssl.SSLContext | None:
         if self._where.scheme != "https":
@@ -136,32 +141,6 @@ class ProtocolUpstream:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
-
-
-class _Response:
-    """See RelayResponse; its own iterator, because an async generator costs more than its work."""
-
-    __slots__ = ("_answer", "_connection", "_pool", "headers", "status")
-
-    def __init__(self, pool: Pool, connection: Connection, answer: Answer) -> None:
-        self._pool, self._connection, self._answer = pool, connection, answer
-        self.status = answer.status
-        self.headers: Headers = answer.headers
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        return self
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        chunk = await self._connection.read(self._answer)
-        if not chunk:
-            raise StopAsyncIteration
-        return chunk
-
-    async def close(self) -> None:
-        self._pool.give(self._connection, ended=self._answer.body.ended)
 
 
 def _stale(connection: Connection, error: AlcoveError) -> bool:

@@ -78,11 +78,13 @@ class Upstream(Protocol):
 
 def end_to_end(headers: Headers) -> list[tuple[str, str]]:
     """The headers that may be forwarded: without hop-by-hop ones and those that Connection names."""
+    kept = [item for item in headers if item[0].lower() not in HOP_BY_HOP]
+    if len(kept) == len(headers):
+        return kept
     named = {
         name.strip().lower()
         for key, value in headers
         if key.lower() == "connection"
         for name in value.split(",")
     }
-    left_behind = HOP_BY_HOP | named if named else HOP_BY_HOP
-    return [(key, value) for key, value in headers if key.lower() not in left_behind]
+    return [item for item in kept if item[0].lower() not in named] if named else kept
