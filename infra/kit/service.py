@@ -20,6 +20,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from opentelemetry.trace import SpanKind
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -52,6 +53,7 @@ def install(
     app.add_exception_handler(AlcoveError, _coded)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(Exception, _internal)
     app.add_middleware(_Requests, metrics=metrics, tracing=tracing, trust=trust_request_id)
 
@@ -124,6 +126,11 @@ async def _http(request: Request, error: Exception) -> Response:
     coded = from_response(error.status_code, None)
     coded = AlcoveError(coded.code, str(error.detail))
     return JSONResponse(coded.body(_request_id(request)), error.status_code, error.headers)
+
+
+async def _left(request: Request, error: Exception) -> Response:
+    """The caller went away while its body was read: nobody's fault, and nobody reads this answer."""
+    return Response(status_code=499)
 
 
 async def _internal(request: Request, error: Exception) -> Response:

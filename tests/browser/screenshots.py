@@ -64,7 +64,7 @@ async def _all(house: House, provider: s.ScriptedProvider, browser: Browser) -> 
     await _picture(admin.page, "connect-a-provider")
     await house.connect(provider)
     await ada.sign_up("ada@example.org")
-    await expect(ada.page.locator(".waking")).to_be_visible()
+    await expect(ada.page.get_by_label("Your assistant is waking up")).to_be_visible()
     await ada.page.screenshot(path=TARGET / "waking-light-1440.png")
     await ada.awake()
     provider.then(

@@ -9,6 +9,7 @@ from infra.kit import money
 from tests import scripted as s
 from tests.browser.chat_page import ChatPage
 from tests.journeys import evidence
+from tests.journeys.fixtures import ON_BOTH
 from tests.journeys.house import House
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -30,7 +31,8 @@ async def test_answer_goes_on_when_the_page_is_reloaded_in_its_middle(
         reply=s.text("The sea ", "is ", gate, "wide ", then, "and grüß 🌍 deep."),
     )
     await chat.sign_up(ADA)
-    await expect(chat.page.locator(".waking .steps li")).to_have_count(4)
+    waking = chat.page.get_by_label("Your assistant is waking up").locator("li")
+    await expect(waking).to_have_count(4)
     await chat.say("Tell me about the sea")  # while it wakes
     await chat.awake()
     await gate.reached()
@@ -118,6 +120,7 @@ async def test_second_conversation_remembers_and_tools_are_rows(
     await evidence.all_settled(house)
 
 
+@ON_BOTH
 async def test_quota_runs_out_and_chat_goes_on_when_the_admin_raises_it(
     house: House, scripted: s.ScriptedProvider, chat: ChatPage, admin: ChatPage
 ) -> None:

@@ -9,13 +9,18 @@ from tests.journeys.house import SERVICES, House, sqlite_databases
 from tests.journeys.pair import Pair, two_people
 from tests.scripted import ScriptedProvider
 
-POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+# Put on a story (or as its module's mark), it is told on SQLite and on PostgreSQL; without it on SQLite.
+ON_BOTH = pytest.mark.parametrize(
+    "databases",
+    ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)],
+    indirect=True,
+)
 
 
-@pytest.fixture(params=["sqlite", POSTGRES])
+@pytest.fixture
 def databases(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     """URLs of three empty databases."""
-    if request.param == "sqlite":
+    if getattr(request, "param", "sqlite") == "sqlite":
         return sqlite_databases(tmp_path)
     new: Callable[[], str] = request.getfixturevalue("new_postgres_url")
     return {service: new() for service in SERVICES}

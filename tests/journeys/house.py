@@ -20,8 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from infra.kit import migrate
 from infra.kit.address import parse
 from infra.kit.client import ServiceClient
+from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
 from metering_proxy.client import MeterClient
 from metering_proxy.wire import ModelRow, NewProvider, Provider
@@ -77,10 +79,12 @@ class House:
         return f"unix://{self.sockets}/control/{name}.sock"
 
     async def start(self) -> None:
-        """Migrates every database and starts every service; returns when all are ready."""
-        await asyncio.gather(*(self._once(service, "migrate") for service in SERVICES))
+        """Migrates every database and starts every service at once; returns when all are ready."""
         for service in SERVICES:
-            await self.start_service(service)
+            db = Database(self.databases[service])
+            await migrate.upgrade(db, service)
+            await db.close()
+        await asyncio.gather(*(self.start_service(service) for service in SERVICES))
 
     async def start_service(self, service: str) -> None:
         """Starts one service and waits until it is ready."""
@@ -141,7 +145,8 @@ class House:
             for process in self._running.values():
                 process.kill()
                 process.wait()
-            await self._once("spawner", "sweep")
+            if codes.get("spawner") != 0:  # it stops its tenants itself when it may
+                await self._once("spawner", "sweep")
             shutil.rmtree(self.sockets, ignore_errors=True)
         assert set(codes.values()) <= {0, -signal.SIGTERM}, f"exit codes {codes}\n{self.tails()}"
 

@@ -8,6 +8,7 @@ from fastapi.routing import iter_route_contexts
 from gateway.app import create_app
 from gateway.settings import GatewaySettings
 from tests.journeys import evidence
+from tests.journeys.fixtures import ON_BOTH
 from tests.journeys.house import House, agent_pids
 from tests.journeys.pair import Pair
 
@@ -64,6 +65,7 @@ def test_every_route_with_an_id_is_asked_below(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@ON_BOTH
 async def test_every_id_of_one_is_unknown_when_the_other_names_it(house: House, pair: Pair) -> None:
     ids_of_hers = await everything_of(house, pair)
     for method, path, body in ASKED:

@@ -11,11 +11,12 @@ import pytest
 from infra.kit import ids
 from tests import scripted as s
 from tests.journeys import evidence
+from tests.journeys.fixtures import ON_BOTH
 from tests.journeys.house import SERVICES, House, agent_pids
 from tests.journeys.person import Person, Tab
 from tests.waiting import until
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, ON_BOTH]
 POINTS = ("before the first word", "between words", "while a tool's answer is read")
 
 

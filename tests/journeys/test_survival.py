@@ -10,11 +10,12 @@ import pytest
 from infra.kit import ids
 from tests import scripted as s
 from tests.journeys import evidence
+from tests.journeys.fixtures import ON_BOTH
 from tests.journeys.house import House, agent_pids
 from tests.journeys.person import Person
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, ON_BOTH]
 
 
 @pytest.fixture

@@ -5,15 +5,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 
-from infra.kit import service, sse
+from infra.kit import service, sse, unix
 from infra.kit.client import ServiceClient
 from infra.kit.errors import AlcoveError
 from infra.kit.metrics import Metrics
 from infra.kit.relay import HttpUpstream, RelayRequest
 from infra.kit.tracing import Tracing
+from tests.waiting import until
 
 
 def an_app() -> FastAPI:
@@ -28,6 +29,10 @@ def an_app() -> FastAPI:
     @app.get("/breaks", dependencies=[secret])
     async def breaks() -> None:
         raise RuntimeError("a detail that must stay inside")
+
+    @app.post("/reads", dependencies=[secret])
+    async def reads(request: Request) -> dict[str, int]:
+        return {"bytes": len(await request.body())}
 
     @app.get("/ticks", dependencies=[secret])
     async def ticks() -> StreamingResponse:
@@ -100,3 +105,19 @@ async def test_relay_gives_the_same_bytes_and_reuses_its_connection(client: Serv
         connector = upstream._session.connector
         assert connector is not None
         assert sum(len(pool) for pool in connector._conns.values()) == 1
+
+
+async def test_no_error_is_logged_when_the_caller_leaves_in_its_body(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with service.serving(an_app(), f"unix://{tmp_path}/s.sock") as url:
+        _, writer = await unix.open_stream(Path(url.removeprefix("unix://")))
+        head = b"POST /reads HTTP/1.1\r\nhost: x\r\nauthorization: Bearer s3cret\r\n"
+        writer.write(head + b"content-length: 100\r\n\r\nbegun")
+        await writer.drain()
+        writer.close()
+        await until(lambda: "request" in [record.message for record in caplog.records])
+    assert [r.message for r in caplog.records if r.levelname == "ERROR"] == []
+    [line] = [record for record in caplog.records if record.message == "request"]
+    assert vars(line)["status"] == 499
