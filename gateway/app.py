@@ -60,7 +60,7 @@ def create_app(
     made = build(
         settings, limits or Limits(), clock or SystemClock(), clock, passwords or Passwords(), dist
     )
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.parts = made
     for router in (agent.router, pending.router, live.router):
         app.include_router(router)

@@ -23,7 +23,9 @@ def all_jobs(here: Parts) -> Jobs:
         here.metrics,
         [
             Job("outbox", here.limits.outbox_retry_s, here.outbox.push_due),
-            Job("pending", 5, here.delivery.resume),
+            # everywhere: a dead process's lease must not hold up its messages, and two that hand over
+            # the same queue keep its order, since each waits for the agent's 202
+            Job("pending", 5, here.delivery.resume, everywhere=True),
             Job("compare", DAY_S, here.outbox.compare_all),
             Job("tidy", 3600, tidy),
             Job("streams", here.limits.stream_watch_s, here.hub.watch, everywhere=True),

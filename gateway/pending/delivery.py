@@ -110,30 +110,31 @@ class Delivery:
     async def _become_ready(self, tenant: str) -> None:
         """Wakes the agent and waits until it is ready. Raises why it cannot be."""
         give_up_s = self._clock.monotonic_s() + self._limits.pending_give_up_s
-        woken: Instance | None = None
+        asked: Instance | None = None
         while True:
+            wait_s = self._limits.pending_poll_s
             try:
-                # "failed" right after asking: the start is held back after failures; ask until it begins
-                if woken is None or woken.state == "failed":
-                    woken = instance = await self._instances.wake(tenant, "message")
+                # asked again while a start is held back (after failures, or for lack of a place)
+                if asked is None or asked.state in ("failed", "stopped", "absent"):
+                    before, asked = asked, await self._instances.wake(tenant, "message")
+                    now = asked
                 else:
-                    instance = await self._instances.ask(tenant)
+                    before, now = asked, await self._instances.ask(tenant)
             except AlcoveError as error:
-                if error.code not in ("unavailable", "timeout", "internal"):
-                    raise
-                if self._clock.monotonic_s() > give_up_s:
+                late = self._clock.monotonic_s() > give_up_s
+                if late or error.code not in ("unavailable", "timeout", "internal"):
                     raise
             else:
-                if instance.state == "ready":
+                if now.state == "ready":
                     return
-                if instance.state == "failed" and instance.changed_at != woken.changed_at:
-                    raise _why_failed(instance)
-                if instance.state in ("stopped", "absent"):
-                    woken = None
-                if self._clock.monotonic_s() > give_up_s:
-                    raise _why_failed(instance)
-            backing_off = woken is not None and woken.state == "failed"
-            await asyncio.sleep(self._limits.pending_poll_s * (5 if backing_off else 1))
+                held_back = now.state == "failed" and _is_held_back(before, now)
+                late = self._clock.monotonic_s() > give_up_s
+                if late or (now.state == "failed" and not held_back):
+                    raise _why_failed(now)
+                if now.state in ("stopped", "absent"):
+                    asked = now
+                wait_s *= 5 if held_back else 1
+            await asyncio.sleep(wait_s)
 
     async def _hand_over(self, scope: Scope, message: Waiting, attempts: int) -> bool:
         """Whether the message is settled: taken by the agent, or refused by it for good."""
@@ -171,6 +172,13 @@ def _call(message: Waiting) -> Call:
     }
     target = f"/api/conversations/{quote(message.conversation_id, safe='')}/messages"
     return Call("POST", target, [("content-type", "application/json")], orjson.dumps(body))
+
+
+def _is_held_back(before: Instance | None, now: Instance) -> bool:
+    """Whether a failed instance is an older start's, whose back-off holds ours until `retry_at`."""
+    if now.retry_at is None:
+        return False
+    return before is None or (before.state == "failed" and before.generation == now.generation)
 
 
 def _why_failed(instance: Instance) -> AlcoveError:

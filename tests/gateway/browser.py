@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+from yarl import URL
 
 from infra.kit import sse
 
@@ -100,7 +101,11 @@ class Browser:
         """Any request, with the Host header of PUBLIC_URL."""
         given = {"host": HOST, **(headers or {})}
         async with self.session.request(
-            method, self.url + path, headers=given, allow_redirects=False, **options
+            method,
+            URL(self.url + path, encoded=True),
+            headers=given,
+            allow_redirects=False,
+            **options,
         ) as response:
             raw = await response.read()
             page = Page(response.status, response.headers, raw.decode("utf-8", "replace"))
