@@ -60,7 +60,7 @@ async def preview(built: None) -> AsyncIterator[Preview]:
     """The preview with a quick assistant."""
     app = create_app(pace_s=0.004)
     app[SCENE]["slow"] = 0.2
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

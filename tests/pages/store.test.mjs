@@ -1,7 +1,8 @@
 // The store: whatever the wire repeats, cuts or overlaps, the transcript holds each word once.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { afterCodePoints, codePoints, createStore } from "../../gateway/static/js/chat/store.js";
+import { createStore } from "../../gateway/static/js/chat/store.js";
+import { afterCodePoints, codePoints } from "../../gateway/static/js/chat/thread.js";
 
 const CID = "01k0000000000000000000000c";
 const EPOCH = "epoch-one";
@@ -160,6 +161,15 @@ test("a reset after missed frames asks for the messages anew", () => {
   TURN.slice(0, 2).forEach((frame) => store.apply(frame));
   store.apply(reset(9));
   assert.equal(store.thread(CID).status, "stale");
+});
+
+test("a snapshot older than the stream's beginning is fetched anew, since neither holds what lies between", () => {
+  const store = createStore();
+  store.beginLoad(CID);
+  store.apply(reset(9));
+  assert.equal(store.finishLoad(CID, snapshot(5, [user])), "stale");
+  store.beginLoad(CID);
+  assert.equal(store.finishLoad(CID, snapshot(9, [user])), "ready");
 });
 
 test("the final message replaces what was streamed", () => {

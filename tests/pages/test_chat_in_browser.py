@@ -312,3 +312,31 @@ async def test_nothing_is_left_in_the_browser_s_storage(tab: Tab, preview: Previ
     await page.reload()
     await expect(page.locator(".hello, article.message").first).to_be_visible()
     await expect(page.locator(".card")).to_have_count(0)
+
+
+async def test_draft_outlives_a_session_and_the_page_goes_on_with_the_next(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/chat?scene=ready")
+    await expect(page.locator("#instance .words")).to_have_text("Awake")
+    await page.locator("#composer-text").fill("half a thought")
+    preview.assistant.tell({"type": "CUSTOM", "name": "signed_out", "reason": "session"})
+    await expect(page.locator(".card.trouble")).to_contain_text("You are signed out")
+    await until(lambda: not preview.assistant.listeners)
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(page.locator(".card.trouble")).to_have_count(0)
+    await until(lambda: preview.assistant.listeners)
+    assert await page.locator("#composer-text").input_value() == "half a thought"
+
+
+async def test_messages_of_a_conversation_are_fetched_again_after_a_failure(
+    tab: Tab, preview: Preview
+) -> None:
+    cid = next(iter(preview.assistant.conversations))
+    failures = iter((True, False))
+    await tab.page.route(
+        f"**/api/conversations/{cid}/messages*",
+        lambda route: route.abort() if next(failures, False) else route.continue_(),
+    )
+    page = await tab.go(f"/chat/{cid}")
+    await expect(page.locator("article.message")).to_have_count(6, timeout=10_000)

@@ -80,7 +80,9 @@ const stream = createStream({
   EventSource,
   clock: systemClock,
   onFrame: (incoming) => room.take(store.apply(incoming)),
-  onStatus: frame.showConnection,
+  onStatus: (status) => {
+    if (frame.showConnection(status) && status === "live") room.catchUp();
+  },
   onRefused: checkSession,
   mayRest: () => !room.running(),
 });
@@ -105,38 +107,37 @@ frame.onRename(() => {
   }
 });
 
-/** The session ended: say so, keep what is typed, and go on by itself once there is a new one. */
+/** The session ended: say so and keep what is typed. Looking at the page again asks whether there is a new one. */
 function signedOut(reason) {
   stream.end();
   frame.showConnection("live");
   notices.signedOut(reason);
 }
 
-/** The stream was refused: find out whether that is because the session is over. */
+/** Takes up a session that is there; another person's session gets a page of its own. */
 async function checkSession() {
-  const { data } = await api.call("GET", "/api/session").catch(() => ({ data: null }));
-  if (!data) return;
-  if (data.email !== boot.email) location.reload();
-  else api.useToken(data.csrf);
+  const answer = await fetch("/api/session", { credentials: "same-origin", cache: "no-store" }).catch(
+    () => null,
+  );
+  if (answer?.status === 401) return signedOut("session");
+  if (!answer?.ok) return undefined;
+  const { email, csrf } = await answer.json();
+  if (email !== boot.email) return location.reload();
+  api.useToken(csrf);
+  if (notices.isSignedOut) {
+    notices.signedIn();
+    stream.revive();
+  }
+  return undefined;
 }
 
 addEventListener("online", () => stream.nudge());
 addEventListener("offline", () => stream.offline());
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) stream.hidden();
-  else if (notices.isSignedOut)
-    checkSession().then(() => {
-      if (notices.isSignedOut) tryAgain();
-    });
+  else if (notices.isSignedOut) checkSession();
   else stream.nudge();
 });
-
-async function tryAgain() {
-  const answer = await fetch("/api/session", { credentials: "same-origin", cache: "no-store" }).catch(
-    () => null,
-  );
-  if (answer?.ok) location.reload();
-}
 
 addEventListener("popstate", () => room.open(room.idOf(location.pathname), { push: false }));
 

@@ -23,7 +23,7 @@ def main() -> None:
         *PAGES,
     ]
     print(*(f"http://127.0.0.1:{port}{address}" for address in addresses), sep="\n")
-    web.run_app(create_app(), host="127.0.0.1", port=port, print=None)
+    web.run_app(create_app(), host="127.0.0.1", port=port, print=None, handler_cancellation=True)
 
 
 main()

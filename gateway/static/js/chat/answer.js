@@ -1,5 +1,5 @@
 // The view of one answer: words, the tools between them, what is going on, and how it ended.
-import { codePoints, afterCodePoints } from "./store.js";
+import { codePoints, afterCodePoints } from "./thread.js";
 import { copyButton } from "./code.js";
 import { h, icon } from "./dom.js";
 import { createProse } from "./prose.js";

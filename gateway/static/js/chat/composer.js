@@ -1,7 +1,7 @@
 // The field a person writes in. Enter sends, never in the middle of an IME's composition; the words stay
 // until the gateway has said yes, and each conversation has its own draft, kept in memory only.
 import { ulid } from "./ulid.js";
-import { codePoints } from "./store.js";
+import { codePoints } from "./thread.js";
 
 const LIMIT = 32_000;
 const TELL_FROM = 30_000;

@@ -97,8 +97,11 @@ export function bindFrame({ composer, scroll, stop, running, begin }) {
       instance.title = sentence;
     },
 
+    /** Answers whether this is news. */
     showConnection(status) {
+      const was = connection.hidden;
       connection.hidden = status === "live";
+      return was !== connection.hidden;
     },
   };
 }

@@ -47,7 +47,7 @@ function signedOutCard(reason) {
     h(
       "p",
       {},
-      "Sign in again in another tab, copy what you were writing if it matters, and come back here: this page goes on by itself.",
+      "Sign in again in another tab and come back here: this page goes on by itself. What you were writing stays.",
     ),
     h(
       "div",
@@ -92,6 +92,11 @@ export function createNotices({ host, boot }) {
           document.getElementById("composer-text").focus();
         }),
       );
+    },
+
+    signedIn() {
+      isSignedOut = false;
+      place("session").replaceChildren();
     },
 
     signedOut(reason) {

@@ -3,6 +3,7 @@ import { ulid } from "./ulid.js";
 import { refusal } from "./words.js";
 
 const PAGE = 50;
+const AGAIN_MS = 1_500;
 const ULID_IN_PATH = /^\/chat\/([0-9a-z]{26})$/;
 
 export function createRoom({ boot, api, store, announcer, scroll }) {
@@ -117,12 +118,15 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     mark("thread");
     try {
       const { data } = await api.call("GET", `/api/conversations/${id}/messages?limit=${PAGE}`);
-      if (store.finishLoad(id, data) === "stale" && id === current) setTimeout(catchUp, 250);
+      if (store.finishLoad(id, data) === "stale" && id === current) setTimeout(catchUp, AGAIN_MS);
     } catch (error) {
       if (error.code === "not_found" && store.outboxOf(id).length) store.beginEmpty(id);
       else {
         store.failLoad(id, error.code === "unavailable");
         if (id === current) loadError = error;
+        // The assistant may have woken while the refusal was on its way.
+        if (error.code !== "not_found" && store.state.instance?.state === "ready")
+          setTimeout(catchUp, AGAIN_MS);
       }
     }
     if (id === current) mark("thread", "list");
@@ -258,6 +262,7 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     wake,
     take,
     idOf,
+    catchUp,
     running,
     get current() {
       return current;

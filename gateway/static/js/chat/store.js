@@ -1,54 +1,15 @@
 // What the page knows, and how each frame of the stream changes it. No page, no network: frames in,
 // changes out. Applying a frame twice changes nothing; a hole is noticed and never papered over.
-
-/** Code points, as the agent counts them: an emoji is one, though JavaScript's length says two. */
-export function codePoints(text) {
-  let count = 0;
-  for (const _ of text) count += 1;
-  return count;
-}
-
-/** `text` without its first `count` code points. */
-export function afterCodePoints(text, count) {
-  let index = 0;
-  for (const point of text) {
-    if (count <= 0) break;
-    index += point.length;
-    count -= 1;
-  }
-  return text.slice(index);
-}
+import { applyToThread, kept, newThread, upsert } from "./thread.js";
 
 /** The way of one generation; it never goes back. */
 const STATE_ORDER = ["absent", "creating", "starting", "ready", "stopping", "stopped", "failed"];
-
-function newThread() {
-  return {
-    status: "empty",
-    messages: [],
-    epoch: null,
-    floor: -1,
-    hasMore: false,
-    buffer: [],
-    loadStartedAt: 0,
-  };
-}
-
-function kept(message) {
-  return {
-    tools: [],
-    notices: [],
-    error: null,
-    ...message,
-    text: message.text ?? "",
-    length: codePoints(message.text ?? ""),
-  };
-}
 
 export function createStore({ now = Date.now } = {}) {
   const state = {
     epoch: null,
     seq: -1,
+    from: -1,
     spawnerSeq: -1,
     conversations: new Map(),
     threads: new Map(),
@@ -62,94 +23,6 @@ export function createStore({ now = Date.now } = {}) {
     if (!state.threads.has(id)) state.threads.set(id, newThread());
     return state.threads.get(id);
   };
-
-  function upsert(thread, message) {
-    const index = thread.messages.findIndex((known) => known.id === message.id);
-    if (index < 0) thread.messages.push(kept(message));
-    else thread.messages[index] = { ...thread.messages[index], ...kept(message) };
-    if (message.client_message_id) state.outbox.delete(message.client_message_id);
-  }
-
-  const byId = (thread, id) => thread.messages.find((message) => message.id === id);
-  const answerOf = (thread, turnId) =>
-    thread.messages.findLast((message) => message.turn_id === turnId && message.role === "assistant");
-
-  function ensureAnswer(thread, id, frame) {
-    if (!byId(thread, id)) {
-      upsert(thread, {
-        id,
-        role: "assistant",
-        text: "",
-        state: "streaming",
-        turn_id: frame.turn_id,
-        conversation_id: frame.conversation_id,
-        created_at: frame.at,
-      });
-    }
-    return byId(thread, id);
-  }
-
-  /** False when the words do not join on to those before: something is missing in between. */
-  function appendText(thread, frame) {
-    const message = ensureAnswer(thread, frame.message_id, frame);
-    if (frame.offset > message.length) return false;
-    const fresh = afterCodePoints(frame.delta, message.length - frame.offset);
-    message.text += fresh;
-    message.length += codePoints(fresh);
-    return true;
-  }
-
-  function keepTool(thread, frame) {
-    const message = answerOf(thread, frame.turn_id);
-    if (!message) return false;
-    const others = message.tools.filter((tool) => tool.id !== frame.tool_call.id);
-    const index = message.tools.findIndex((tool) => tool.id === frame.tool_call.id);
-    message.tools = index < 0 ? [...others, frame.tool_call] : message.tools.with(index, frame.tool_call);
-    return true;
-  }
-
-  function end(thread, frame) {
-    if (frame.message) upsert(thread, frame.message);
-    const message = answerOf(thread, frame.turn_id);
-    if (!message) return false;
-    if (message.state === "streaming") message.state = frame.type === "RUN_ERROR" ? "failed" : frame.outcome;
-    if (frame.type === "RUN_ERROR") {
-      message.error = {
-        code: frame.code,
-        message: frame.message_text,
-        details: frame.details ?? {},
-        retryable: frame.retryable,
-      };
-    }
-    return true;
-  }
-
-  /** Applies one frame to a loaded thread; false means that the thread has a hole and must be fetched. */
-  function applyToThread(thread, frame) {
-    switch (frame.type) {
-      case "RUN_STARTED":
-        if (frame.message) upsert(thread, frame.message);
-        ensureAnswer(thread, frame.assistant_message_id, frame);
-        return true;
-      case "TEXT_MESSAGE_START":
-        ensureAnswer(thread, frame.message_id, frame);
-        return true;
-      case "TEXT_MESSAGE_CONTENT":
-        return appendText(thread, frame);
-      case "TOOL_CALL_START":
-      case "TOOL_CALL_END":
-        return keepTool(thread, frame);
-      case "RUN_FINISHED":
-      case "RUN_ERROR":
-        return end(thread, frame);
-      case "CUSTOM":
-        if (frame.name === "notice")
-          answerOf(thread, frame.turn_id)?.notices.push({ kind: frame.kind, text: frame.text });
-        return true;
-      default:
-        return true;
-    }
-  }
 
   const TURN_STATE = {
     RUN_STARTED: () => "running",
@@ -192,6 +65,7 @@ export function createStore({ now = Date.now } = {}) {
     }
     state.seq = frame.epoch === state.epoch ? Math.max(state.seq, frame.seq) : frame.seq;
     state.epoch = frame.epoch;
+    state.from = frame.seq;
     return [{ kind: "reset" }];
   }
 
@@ -206,6 +80,7 @@ export function createStore({ now = Date.now } = {}) {
     if (thread.status === "loading") thread.buffer.push(frame);
     if (thread.status === "ready" && frame.seq > thread.floor) {
       if (!applyToThread(thread, frame)) thread.status = "stale";
+      taken(frame.message);
       changes.push({
         kind: thread.status === "stale" ? "stale" : "thread",
         conversationId: frame.conversation_id,
@@ -213,6 +88,11 @@ export function createStore({ now = Date.now } = {}) {
       });
     }
     return changes;
+  }
+
+  /** The transcript holds this message now, so that it need not be shown as sent. */
+  function taken(message) {
+    if (message?.client_message_id) state.outbox.delete(message.client_message_id);
   }
 
   /** One phase of a start. Phases of the past, replayed to a page that came late, never set the state back. */
@@ -301,8 +181,10 @@ export function createStore({ now = Date.now } = {}) {
         if (entry.conversation_id === id && entry.state === "sent" && entry.settled_at < thread.loadStartedAt)
           state.outbox.delete(key);
       }
-      if (state.epoch !== null && snapshot.epoch !== state.epoch) thread.status = "stale";
+      // What lies between an older snapshot and the first frame that this stream sends comes from neither.
+      if (state.epoch !== null && (snapshot.epoch !== state.epoch || snapshot.seq < state.from)) thread.status = "stale";
       if (!frames.every((frame) => applyToThread(thread, frame))) thread.status = "stale";
+      thread.messages.forEach(taken);
       return thread.status;
     },
 

@@ -132,7 +132,14 @@ export function createStream({
       start("rest", REST_AFTER_MS, rest);
     },
 
-    /** For good: the session is over. */
+    /** There is a session again: go on from the last cursor. */
+    revive() {
+      ended = false;
+      attempt = 0;
+      open();
+    },
+
+    /** The session is over: nothing opens until there is a new one. */
     end() {
       ended = true;
       letGo();
