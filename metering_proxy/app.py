@@ -56,7 +56,8 @@ class Meter:
     upstreams: Upstreams
     ledger: Ledger
     listeners: Listeners
-    telemetry: Telemetry
+    metrics: Metrics
+    tracing: Tracing
     jobs: Jobs
     app: FastAPI
 
@@ -81,6 +82,7 @@ class Meter:
             await self.detection.close()
             await self.upstreams.close()
             await self.db.close()
+            self.tracing.close()
 
 
 def create_app(
@@ -130,9 +132,20 @@ def create_app(
     )
     jobs = Jobs(db, models.job_lease, metrics, _jobs(db, ledger, telemetry))
     return Meter(
-        settings, db, keys, tenants, providers, detection, upstreams, ledger, listeners,
-        telemetry, jobs, app,
-    )  # fmt: skip
+        settings=settings,
+        db=db,
+        keys=keys,
+        tenants=tenants,
+        providers=providers,
+        detection=detection,
+        upstreams=upstreams,
+        ledger=ledger,
+        listeners=listeners,
+        metrics=metrics,
+        tracing=tracing,
+        jobs=jobs,
+        app=app,
+    )
 
 
 def _jobs(db: Database, ledger: Ledger, telemetry: Telemetry) -> list[Job]:

@@ -36,7 +36,7 @@ def router(keys: Keys, listeners: Listeners, tenants: Tenants, reports: Reports)
         await listeners.close(tenant, generation)
         return Response(status_code=204)
 
-    @api.put("/tenants/{tenant}")
+    @api.put("/tenants/{tenant}", response_model_exclude_unset=True)
     async def put_tenant(tenant: str, state: wire.TenantState) -> wire.Tenant:
         return await tenants.put(_tenant(tenant), state)
 

@@ -80,9 +80,9 @@ class Ledger:
         sent: bool = await self._writer.submit(Dispatch(hold.request_id))
         return sent
 
-    def first_output(self, hold: Hold) -> None:
-        """Writes down that output has begun to flow."""
-        self._writer.submit(Renew(((hold.request_id, hold.seen),)))
+    def first_output(self, hold: Hold) -> asyncio.Future[bool]:
+        """Writes down that output has begun to flow. Happens whether or not the answer is awaited."""
+        return self._writer.submit(Renew(((hold.request_id, hold.seen),)))
 
     def release(self, hold: Hold) -> asyncio.Future[bool]:
         """Gives a hold back uncharged: nothing was sent. Happens whether or not the answer is awaited."""
