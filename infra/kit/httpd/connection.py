@@ -56,6 +56,7 @@ class Connection(asyncio.Protocol):
         "_loop",
         "_lost",
         "_next",
+        "_pending",
         "_queue",
         "_reader",
         "_task",
@@ -76,6 +77,7 @@ class Connection(asyncio.Protocol):
         self._current: Request | None = None
         self._next: asyncio.Future[None] | None = None
         self._drain: asyncio.Future[None] | None = None
+        self._pending = b""
         self._held = self.full = self._deaf = self._lost = False
 
     # -- told by the event loop -------------------------------------------------------------------
@@ -124,8 +126,18 @@ class Connection(asyncio.Protocol):
     # -- asked by requests and their bodies: see Wire and Valve -----------------------------------
 
     def send(self, data: bytes) -> None:
+        if self._pending:
+            data, self._pending = self._pending + data, b""
         if not self._transport.is_closing():
             self._transport.write(data)
+
+    def send_soon(self, head: bytes) -> None:
+        self._pending = head
+        self._loop.call_soon(self._send_pending)
+
+    def _send_pending(self) -> None:
+        if self._pending:
+            self.send(b"")
 
     async def drained(self) -> None:
         self._deadline.set(self.limits.write_s)
@@ -226,7 +238,8 @@ class Connection(asyncio.Protocol):
             await request.refuse(error)
         elif not request.ended:
             request.keep_alive = False
-            self._transport.abort()  # cut short, so that nobody takes half an answer for a whole one
+            self._send_pending()
+            self._transport.abort()  # so that nobody takes half an answer for a whole one
 
     def _part(self) -> None:
         more_to_come = self._deaf or self._reader.incoming is not None

@@ -19,6 +19,8 @@ from infra.kit.relay.seam import Headers, Timeouts
 MOST_HEAD_BYTES = 64 * 1024
 MOST_HEADERS = 128
 _MOST_INTERIM = 8
+# From here on a second system call costs less than copying the body behind its head.
+_LARGE_BYTES = 64 * 1024
 
 
 class Home(Protocol):
@@ -111,9 +113,11 @@ class Connection(asyncio.Protocol):
         self._bodiless = bodiless
         self._until_closed = self._keep = self.began = False
         self._silent_bytes = self._interim = 0
-        self._transport.write(head)
-        if body:
+        if len(body) > _LARGE_BYTES:
+            self._transport.write(head)
             self._transport.write(body)
+        else:
+            self._transport.write(head + body)
         self._deadline.set(self._timeouts.first_byte_s)
         try:
             return await self._head
