@@ -13,7 +13,7 @@ from infra.kit import ids, unix
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import HttpUpstream, RelayRequest, Timeouts
 
-_MOST_BYTES = 64 * 1024
+_MOST_BYTES = 512 * 1024
 _LATEST_AT = 1 << 53
 T = TypeVar("T", bound=BaseModel)
 
@@ -54,9 +54,13 @@ class AgentClient:
 
     async def status(self, url: str, tenant: str, generation: int) -> Status:
         """How busy it is. Errors as `health`."""
+        return await self.ask(Status, url, "/status", tenant, generation)
+
+    async def ask(self, kind: type[T], url: str, path: str, tenant: str, generation: int) -> T:
+        """Whatever an agent tells to those who show its secret. Errors as `health`."""
         secret = ids.instance_secret(self._deployment_secret, tenant, generation)
         headers = [("authorization", f"Bearer {secret}")]
-        return _parse(Status, await self._get(url, "/status", headers))
+        return _parse(kind, await self._get(url, path, headers))
 
     async def _get(self, url: str, path: str, headers: list[tuple[str, str]]) -> bytes:
         limit = self._timeout_s

@@ -32,6 +32,7 @@ from spawner.plans import Plans
 from spawner.queue import Queue, StartRules
 from spawner.reconcile import Reconcile
 from spawner.settings import Settings
+from spawner.spans import ForwardSpans
 from spawner.start import Start
 from spawner.stop import Stop
 from spawner.supervise import Supervise
@@ -100,7 +101,7 @@ async def running(
     own_clock = clock or SystemClock()
     db = Database(settings.database_url, clock=clock)
     meter = MeterClient(settings.meter_url, settings.service_secret)
-    tracing = Tracing.from_environment("spawner")
+    tracing = Tracing("spawner", settings.otlp_endpoint)
     try:
         here = chosen or await choose.choose(settings, metrics)
         spawner, reconcile = _wire(settings, db, own_clock, meter, here, metrics, tracing)
@@ -116,7 +117,7 @@ async def running(
     finally:
         await meter.close()
         await db.close()
-        tracing.close()
+        await asyncio.to_thread(tracing.close)
 
 
 def _wire(
@@ -178,18 +179,16 @@ def _wire(
     schedules = WakeForSchedules(db, ensure, clock)
     # Only this process may drive (serve.py holds the lock), so what must go on at once after a
     # restart needs no lease; the rest has one.
-    jobs = Jobs(
-        db,
-        job_lease,
-        metrics,
-        [
-            Job("supervise", settings.poll_s, supervise, everywhere=True),
-            Job("hints", 1, lambda: supervise.watch(runtime.deaths), everywhere=True),
-            Job("queue", 1, queue.run, everywhere=True),
-            Job("cull", settings.poll_s, cull),
-            Job("schedules", settings.poll_s, schedules),
-        ],
-    )
+    work = [
+        Job("supervise", settings.poll_s, supervise, everywhere=True),
+        Job("hints", 1, lambda: supervise.watch(runtime.deaths), everywhere=True),
+        Job("queue", 1, queue.run, everywhere=True),
+        Job("cull", settings.poll_s, cull),
+        Job("schedules", settings.poll_s, schedules),
+    ]
+    if settings.otlp_endpoint:
+        spans = ForwardSpans(db, agents, settings.otlp_endpoint)
+        work.append(Job("spans", settings.poll_s, spans))
     spawner = Spawner(
         settings,
         db,
@@ -204,7 +203,7 @@ def _wire(
         schedules,
         metrics,
         tracing,
-        jobs,
+        Jobs(db, job_lease, metrics, work),
         queue,
     )
     return spawner, reconcile

@@ -1,6 +1,6 @@
 """The spawner's typed client: what the gateway calls."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Literal
 
 from infra.kit.client import ServiceClient
@@ -33,7 +33,7 @@ class SpawnerClient:
         )
         return self._instance(answer)
 
-    async def events(self, tenant: str, after: int = 0) -> AsyncIterator[wire.PhaseEvent]:
+    async def events(self, tenant: str, after: int = 0) -> AsyncGenerator[wire.PhaseEvent, None]:
         """Phase events after number `after`, those of the past first; ends only when the line breaks."""
         async for event in self._service.events(
             f"/instances/{tenant}/events", params={"after": after}

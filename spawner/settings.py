@@ -62,6 +62,7 @@ class Settings(Base):
     poll_s: float = Field(10, gt=0, validation_alias="ALCOVE_SPAWNER_POLL_S")
     idle_s: float | None = Field(None, gt=0, validation_alias="ALCOVE_SPAWNER_IDLE_S")
     orphan_grace_s: float = Field(120, ge=0, validation_alias="ALCOVE_SPAWNER_ORPHAN_GRACE_S")
+    otlp_endpoint: str | None = Field(None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", validation_alias="ALCOVE_LOG_LEVEL"
     )

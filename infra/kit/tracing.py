@@ -4,6 +4,7 @@ https://www.w3.org/TR/trace-context/
 """
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -16,6 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+_LAST_SPANS_S = 2.0
 _propagator = TraceContextTextMapPropagator()
 
 
@@ -23,7 +25,8 @@ class Tracing:
     """The tracer of one service."""
 
     def __init__(self, service: str, endpoint: str | None = None) -> None:
-        self._provider = TracerProvider(resource=Resource.create({"service.name": service}))
+        resource = Resource.create({"service.name": service})
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self.enabled = bool(endpoint)
         if endpoint:
             exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
@@ -56,8 +59,11 @@ class Tracing:
                 raise
 
     def close(self) -> None:
-        """Sends what is waiting and stops."""
-        self._provider.shutdown()
+        """Sends what is waiting and stops; a collector that does not answer is given up after two seconds."""
+        if self.enabled:
+            sending = threading.Thread(target=self._provider.shutdown, daemon=True)
+            sending.start()
+            sending.join(_LAST_SPANS_S)
 
 
 def headers() -> dict[str, str]:

@@ -4,6 +4,7 @@ A call that is cancelled is still waited for: a create that succeeds late must n
 """
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -54,6 +55,7 @@ class Engine:
         """This thread's client; raises DockerException where no engine answers."""
         found: docker.APIClient | None = getattr(self._local, "client", None)
         if found is None:
+            _reach(self._url)
             found = docker.APIClient(
                 base_url=self._url, version=self._version or "auto", timeout=_CALL_S
             )
@@ -91,3 +93,10 @@ class Engine:
                 took_s = time.monotonic() - began
                 self._metrics.engine_seconds.labels(name, outcome).observe(took_s)
         return answer
+
+
+def _reach(url: str) -> None:
+    """Raises OSError where nobody listens; docker-py would say so too, and leave its socket open."""
+    if url.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(url.removeprefix("unix://"))

@@ -19,7 +19,16 @@ from pathlib import Path
 DATA = Path(os.environ.get("ALCOVE_AGENT_DATA_DIR", "/data"))
 SOCKET = Path(os.environ.get("ALCOVE_AGENT_SOCKET", "/run/alcove/agent/agent.sock"))
 GENERATION = int(os.environ.get("ALCOVE_AGENT_GENERATION", "0"))
-BUSY = {"in_flight": 0, "waiting": 0, "busy_until_at": None, "next_schedule_at": None}
+BUSY = {
+    "in_flight": 0,
+    "waiting": 0,
+    "busy_until_at": None,
+    "next_schedule_at": None,
+    "unread": 0,
+    "oom_kills": 0,
+    "epoch": "e",
+    "last_seq": 0,
+}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -31,14 +40,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/healthz":
             self.answer(200, {"ok": True, "generation": self.generation})
-        elif self.path == "/status":
+        elif self.path == "/status" or self.path.startswith("/spans?after="):
             secret = Path(os.environ["ALCOVE_AGENT_SECRET_FILE"]).read_text()
             if self.headers.get("authorization") != f"Bearer {secret}":
                 self.answer(401, {"error": {"code": "unauthorized", "message": "no"}})
                 return
-            told = DATA / "status.json"
+            told = DATA / ("status.json" if self.path == "/status" else "spans.json")
             more = json.loads(told.read_text()) if told.exists() else {}
-            self.answer(200, {**BUSY, "unread": 0, "oom_kills": 0, "last_seq": 0, **more})
+            usual = BUSY if self.path == "/status" else {"last": 0, "resourceSpans": []}
+            self.answer(200, {**usual, **more})
         else:
             self.answer(404, {})
 

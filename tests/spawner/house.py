@@ -57,11 +57,11 @@ class House:
         await migrate.upgrade(db, "spawner")
         await db.close()
 
-    def processes(self, settings: Settings) -> Chosen:
+    def processes(self, settings: Settings, kind: type[ProcessRuntime] = ProcessRuntime) -> Chosen:
         """Child processes that run a stand-in instead of the agent."""
         assert settings.tenants_dir is not None
         where = layout.Layout(settings.sockets_dir, layout.own())
-        runtime = ProcessRuntime(
+        runtime = kind(
             tenants_dir=settings.tenants_dir,
             layout=where,
             deployment=settings.deployment,
@@ -70,11 +70,17 @@ class House:
         return Chosen(runtime, where, [], runtime.close)
 
     @asynccontextmanager
-    async def work(self, *, clock: Clock | None = None, **more: Any) -> AsyncIterator["Working"]:
+    async def work(
+        self,
+        *,
+        clock: Clock | None = None,
+        runtime_class: type[ProcessRuntime] = ProcessRuntime,
+        **more: Any,
+    ) -> AsyncIterator["Working"]:
         """A spawner at work, served on its real socket, with a client."""
         settings = self.settings(**more)
         # With a runtime of the settings' choice the spawner probes for itself.
-        chosen = self.processes(settings) if settings.runtime == "auto" else None
+        chosen = self.processes(settings, runtime_class) if settings.runtime == "auto" else None
         async with (
             running(settings, chosen=chosen, clock=clock) as spawner,
             service.serving(create_app(spawner), settings.listen, grace_s=1) as url,

@@ -11,7 +11,7 @@ from tests.spawner.program import program, reach
 from tests.waiting import until
 
 SERVE = ("tests.spawner.serve", "good")
-_QUICK = {"key", "started", "gone"}  # the others run with `make test`
+_QUICK = {"started", "gone"}  # the others run with `make test`
 
 
 def points(names: tuple[str, ...]) -> list[object]:
@@ -63,6 +63,7 @@ async def test_stop_goes_on_when_the_spawner_was_killed(home: House, point: str)
         await reach(second.client, who, "ready", 5)
 
 
+@pytest.mark.slow
 async def test_running_agents_are_found_again_when_the_spawner_was_killed(home: House) -> None:
     tenants = [tenant() for _ in range(3)]
     async with program(home.settings(stop_on_exit=False), *SERVE) as first:
@@ -80,6 +81,7 @@ async def test_running_agents_are_found_again_when_the_spawner_was_killed(home: 
         assert [len(home.starts(who)) for who in tenants] == [1, 1, 1]
 
 
+@pytest.mark.slow
 async def test_agents_live_on_when_the_spawner_is_told_to_leave_them(home: House) -> None:
     who = tenant()
     async with program(home.settings(stop_on_exit=False), *SERVE) as first:
