@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from gateway.pages.environment import DIST
 from tests.browser.chromium import ARGUMENTS
 from tests.missing import lacks
+from tests.pages.preview.api import ASSISTANT, SCENE
 from tests.pages.preview.assistant import Assistant
-from tests.pages.preview.server import ASSISTANT, SCENE, create_app
+from tests.pages.preview.server import create_app
 
 
 @dataclass
@@ -92,6 +93,16 @@ class Tab:
         """Opens a page of the preview."""
         await self.page.goto(self.url + path)
         return self.page
+
+    async def say(self, text: str) -> None:
+        """Types a message and presses Enter."""
+        await self.page.locator("#composer-text").fill(text)
+        await self.page.locator("#composer-text").press("Enter")
+
+    async def finished(self) -> None:
+        """Returns when the last answer has ended."""
+        last = self.page.locator("article.message.assistant").last
+        await expect(last.locator(".meta")).to_be_attached(timeout=15_000)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -5,31 +5,13 @@ for a slow answer, a tool, a refusal or hostile Markdown. Nothing is stored.
 """
 
 import asyncio
-import itertools
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from infra.kit.ids import ulid
-from tests.pages.preview import words
-
-Frame = dict[str, Any]
-PHASES = (
-    ("queued", "absent", 0.15),
-    ("key", "creating", 0.1),
-    ("volume", "creating", 0.2),
-    ("create", "creating", 0.5),
-    ("start", "starting", 0.6),
-    ("answering", "starting", 0.7),
-    ("ready", "ready", 0.0),
-)
-TYPICAL = {"queued": 100, "key": 90, "volume": 150, "create": 450, "start": 500, "answering": 600}
-
-
-def now_ms() -> int:
-    """Milliseconds since the epoch."""
-    return int(time.time() * 1000)
+from tests.pages.preview import frames, words
+from tests.pages.preview.frames import PHASES, Frame, now_ms
 
 
 @dataclass
@@ -105,45 +87,12 @@ class Assistant:
         return {"type": "CUSTOM", "name": "log.reset", "epoch": self.epoch, "seq": len(self.log)}
 
     def instance(self) -> Frame:
-        """The instance's state, unnumbered."""
-        error = (
-            {
-                "code": "unavailable",
-                "message": "The machine has no room for another assistant just now.",
-            }
-            if self.state == "failed"
-            else None
-        )
-        return {
-            "type": "CUSTOM",
-            "name": "instance",
-            "state": self.state,
-            "generation": self.generation,
-            "error": error,
-        }
+        """The instance's state as it is now."""
+        return frames.instance(self.state, self.generation)
 
     def quota(self) -> Frame:
-        """The quota's state, unnumbered, with its words ready-made."""
-        level = (
-            "out"
-            if self.percent >= 100
-            else "low"
-            if self.percent >= 95
-            else "near"
-            if self.percent >= 80
-            else "ok"
-        )
-        return {
-            "type": "CUSTOM",
-            "name": "quota",
-            "plan": "Free",
-            "percent": self.percent,
-            "level": level,
-            "spent": f"${self.percent / 100:.2f}",
-            "limit": "$1.00",
-            "left": f"${max(0, 100 - self.percent) / 100:.2f}",
-            "resets_at": now_ms() + 9 * 86_400_000,
-        }
+        """The quota's state as it is now."""
+        return frames.quota(self.percent)
 
     def cut(self) -> None:
         """Ends every open stream, as a proxy does that loses patience."""
@@ -171,23 +120,13 @@ class Assistant:
             if fails and phase == "start":
                 phase, state = "failed", "failed"
             self.state = state if state != "absent" else "creating"
-            error = self.instance()["error"] if phase == "failed" else None
-            frame = {
-                "type": "CUSTOM",
-                "name": "spawn.progress",
-                "seq": len(self.phases) + 1,
-                "at": now_ms(),
-                "generation": self.generation,
-                "state": self.state,
-                "phase": phase,
-                "message": phase,
-                "typical_ms": TYPICAL.get(phase),
-                "error": error,
-            }
+            frame = frames.phase(len(self.phases) + 1, phase, self.state, self.generation)
             self.phases.append(frame)
             self.tell(frame)
             if phase == "failed":
-                self.pending = [p | {"state": "failed", "error": error} for p in self.pending]
+                self.pending = [
+                    p | {"state": "failed", "error": frame["error"]} for p in self.pending
+                ]
                 self.tell({"type": "CUSTOM", "name": "pending", "messages": self.pending})
                 return
             await asyncio.sleep(seconds * slow)
@@ -204,26 +143,8 @@ class Assistant:
             return self.accepted[client_id]
         at, turn = now_ms(), ulid()
         if conversation not in self.conversations:
-            self.conversations[conversation] = {
-                "id": conversation,
-                "title": None,
-                "created_at": at,
-                "updated_at": at,
-                "last_turn_state": "queued",
-            }
-        message = {
-            "id": ulid(),
-            "conversation_id": conversation,
-            "turn_id": turn,
-            "role": "user",
-            "text": text,
-            "state": "complete",
-            "error": None,
-            "tools": [],
-            "created_at": at,
-            "client_message_id": client_id,
-            "notices": [],
-        }
+            self.conversations[conversation] = frames.conversation(conversation, None, at, "queued")
+        message = frames.message("user", conversation, turn, text, at, client_message_id=client_id)
         self.messages.setdefault(conversation, []).append(message)
         answer = {
             "turn_id": turn,
@@ -238,19 +159,7 @@ class Assistant:
     async def answer(self, conversation: str, turn: str, message: Frame) -> None:
         """Streams one scripted answer, word by word."""
         script = words.script_for(message["text"])
-        answer = {
-            "id": ulid(),
-            "conversation_id": conversation,
-            "turn_id": turn,
-            "role": "assistant",
-            "text": "",
-            "state": "streaming",
-            "error": None,
-            "tools": [],
-            "created_at": now_ms(),
-            "notices": [],
-            "model": "anthropic/claude-sonnet-4-5",
-        }
+        answer = frames.message("assistant", conversation, turn, "", now_ms(), state="streaming")
         self.messages[conversation].append(answer)
         self.append(
             "RUN_STARTED",
@@ -345,50 +254,19 @@ class Assistant:
         }
 
     def remember(self, title: str, turns: list[tuple[str, str]], days_ago: int) -> str:
-        """Puts a finished conversation into the past."""
+        """Puts a finished conversation into the past; its first answer used a tool."""
         conversation, at = ulid(), now_ms() - days_ago * 86_400_000
-        self.conversations[conversation] = {
-            "id": conversation,
-            "title": title,
-            "created_at": at,
-            "updated_at": at,
-            "last_turn_state": "complete",
-        }
+        self.conversations[conversation] = frames.conversation(conversation, title, at, "complete")
         rows = self.messages.setdefault(conversation, [])
-        for step, (asked, answered) in zip(itertools.count(), turns, strict=False):
-            turn = ulid()
-            common = {
-                "conversation_id": conversation,
-                "turn_id": turn,
-                "state": "complete",
-                "error": None,
-                "created_at": at + step * 60_000,
-                "notices": [],
-            }
-            tools = (
-                [
-                    {
-                        "id": ulid(),
-                        **words.SEARCH,
-                        "state": "done",
-                        "result_preview": words.SEARCH["finds"],
-                        "started_at": at,
-                        "ended_at": at + 340,
-                        "text_offset": 0,
-                    }
-                ]
-                if step == 0
-                else []
-            )
-            rows.append({"id": ulid(), "role": "user", "text": asked, "tools": [], **common})
-            rows.append(
-                {
-                    "id": ulid(),
-                    "role": "assistant",
-                    "text": answered,
-                    "tools": tools,
-                    "model": "anthropic/claude-sonnet-4-5",
-                    **common,
-                }
-            )
+        for step, (asked, answered) in enumerate(turns):
+            turn, then = ulid(), at + step * 60_000
+            rows.append(frames.message("user", conversation, turn, asked, then))
+            rows.append(frames.message("assistant", conversation, turn, answered, then))
+        used = {
+            "id": ulid(),
+            **words.SEARCH,
+            "state": "done",
+            "result_preview": words.SEARCH["finds"],
+        }
+        rows[1]["tools"] = [used | {"started_at": at, "ended_at": at + 340, "text_offset": 0}]
         return conversation

@@ -6,93 +6,68 @@ const AWAY_KEYS = new Set(["PageUp", "ArrowUp", "Home"]);
 /** `reel` scrolls, `content` grows inside it, `jump` is the button that leads back to the end. */
 export function createScroll({ reel, content, jump }) {
   let following = true;
+  let atStart = false;
   let touchY = 0;
+  let last = { top: 0, height: 0 };
 
   const distance = () => reel.scrollHeight - reel.scrollTop - reel.clientHeight;
-  const toEnd = () => {
-    reel.scrollTop = reel.scrollHeight;
-  };
 
   function show() {
-    jump.hidden = following || distance() <= NEAR_END_PX;
+    jump.hidden = atStart || following || distance() <= NEAR_END_PX;
     if (jump.hidden) jump.classList.remove("news");
   }
 
+  function settle() {
+    if (following && !atStart) reel.scrollTop = reel.scrollHeight;
+    show();
+  }
+
   function detach() {
-    if (distance() <= 0 && reel.scrollHeight <= reel.clientHeight) return;
+    if (reel.scrollHeight <= reel.clientHeight) return;
     following = false;
     show();
   }
 
-  reel.addEventListener(
-    "wheel",
-    (event) => {
-      if (event.deltaY < 0) detach();
-    },
-    { passive: true },
-  );
-  reel.addEventListener(
-    "touchstart",
-    (event) => {
-      touchY = event.touches[0].clientY;
-    },
-    { passive: true },
-  );
-  reel.addEventListener(
-    "touchmove",
-    (event) => {
-      if (event.touches[0].clientY > touchY + 4) detach();
-    },
-    { passive: true },
-  );
-  reel.addEventListener("keydown", (event) => {
-    if (AWAY_KEYS.has(event.key)) detach();
-  });
-  reel.addEventListener(
-    "scroll",
-    () => {
-      const away = distance();
-      if (away <= 2) following = true;
-      else if (away > NEAR_END_PX && !following) show();
-      show();
-    },
-    { passive: true },
-  );
-  jump.addEventListener("click", () => {
-    following = true;
-    toEnd();
+  function onScroll() {
+    const { scrollTop: top, scrollHeight: height } = reel;
+    // Words that arrive never move the page up: whoever does is a person, by whatever means.
+    if (top < last.top - 4 && height >= last.height) following = false;
+    if (distance() <= 2) following = true;
+    last = { top, height };
     show();
-  });
-  new ResizeObserver(() => {
-    if (following) toEnd();
-    else show();
-  }).observe(content);
-  new ResizeObserver(() => {
-    if (following) toEnd();
-  }).observe(reel);
+  }
+
+  const on = (name, act) => reel.addEventListener(name, act, { passive: true });
+  on("wheel", (event) => event.deltaY < 0 && detach());
+  on("touchstart", (event) => (touchY = event.touches[0].clientY));
+  on("touchmove", (event) => event.touches[0].clientY > touchY + 4 && detach());
+  on("keydown", (event) => AWAY_KEYS.has(event.key) && detach());
+  on("scroll", onScroll);
+
+  function follow() {
+    following = true;
+    atStart = false;
+    settle();
+  }
+
+  jump.addEventListener("click", follow);
+  const sizes = new ResizeObserver(settle);
+  sizes.observe(content);
+  sizes.observe(reel);
 
   return {
+    follow,
     /** After the page has grown: stay at the end, or say that there is news below. */
     grown() {
-      if (following) toEnd();
-      else if (distance() > NEAR_END_PX) {
-        jump.classList.add("news");
-        show();
-      }
+      atStart = false;
+      if (!following && distance() > NEAR_END_PX) jump.classList.add("news");
+      settle();
     },
     /** Nothing is said yet: what stands there is read from its beginning. */
     toStart() {
-      following = false;
+      atStart = true;
       reel.scrollTop = 0;
-      jump.hidden = true;
-    },
-    follow() {
-      following = true;
-      toEnd();
       show();
-    },
-    get following() {
-      return following;
     },
     /** Runs `change`, which puts something above, and keeps what is read where it is. */
     keepPlace(change) {

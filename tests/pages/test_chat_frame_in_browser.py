@@ -1,0 +1,148 @@
+"""What stands around the answers, in a real Chromium: waking, limits, the list, the session, a phone."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.pages.conftest import Preview, Tab
+from tests.waiting import until
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def test_message_typed_while_waking_is_kept_and_answered(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=asleep")
+    await expect(page.locator(".wake-card")).to_contain_text("Your assistant is waking up")
+    await tab.say("emoji")
+    await expect(page.locator("article.message.user.waiting")).to_contain_text(
+        "Waiting until your assistant is awake"
+    )
+    await tab.finished()
+    await expect(page.locator(".wake-card")).to_have_count(0)
+    await expect(page.locator("article.message.user.complete")).to_have_count(1)
+
+
+async def test_failed_wake_offers_another_try_and_discarding(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=stuck")
+    await tab.say("Are you there?")
+    await expect(page.locator(".card.trouble")).to_contain_text("Your assistant could not wake up")
+    await page.locator("article.message.user.failed").get_by_role("button", name="Discard").click()
+    await expect(page.locator("article.message.user")).to_have_count(0)
+    assert preview.assistant.pending == []
+
+
+async def test_limit_card_says_when_it_resets_and_goes_when_the_quota_is_raised(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/chat?scene=limit")
+    card = page.locator(".card.limit")
+    await expect(card).to_contain_text("This month's quota is used up")
+    await expect(card).to_contain_text("in 9 days, on ")
+    await page.locator("#composer-text").fill("half a thought")
+    preview.assistant.percent = 20
+    preview.assistant.tell(preview.assistant.quota())
+    await expect(card).to_have_count(0)
+    await expect(page.locator("#quota")).to_contain_text("$0.80")
+    assert await page.locator("#composer-text").input_value() == "half a thought"
+
+
+async def test_deleting_can_be_undone_and_renaming_stays(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=ready")
+    row = page.locator(".side-item", has_text="Packing list for Lofoten")
+    await row.hover()
+    await row.get_by_role("button", name="Delete").click()
+    await expect(row).to_have_count(0)
+    await page.locator(".toast").get_by_role("button", name="Undo").click()
+    await expect(row).to_have_count(1)
+    await row.hover()
+    await row.get_by_role("button", name="Rename").click()
+    await page.locator(".side-item input").fill("Lofoten in March")
+    await page.locator(".side-item input").press("Enter")
+    await until(
+        lambda: any(
+            c["title"] == "Lofoten in March" for c in preview.assistant.conversations.values()
+        )
+    )
+    await expect(page.locator(".side-item", has_text="Lofoten in March")).to_have_count(1)
+
+
+async def test_search_finds_by_text_and_escape_shows_all(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=ready")
+    await expect(page.locator(".side-item")).to_have_count(7)
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("bokashi")
+    await expect(page.locator(".side-item")).to_have_count(1)
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".side-item")).to_have_count(7)
+
+
+async def test_phone_has_no_sideways_scroll_and_its_list_is_a_dialog(
+    tab: Tab, preview: Preview
+) -> None:
+    await tab.page.set_viewport_size({"width": 390, "height": 844})
+    page = await tab.go("/chat?scene=ready")
+    await page.locator("#open-side").click()
+    await expect(page.get_by_role("dialog", name="Conversations")).to_be_visible()
+    await page.locator(".drawer .side-item", has_text="What to do with kitchen scraps").click()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(page.locator(".code")).to_be_attached()
+    assert await page.evaluate(
+        "[document.documentElement.scrollWidth, document.querySelector('.room').offsetWidth]"
+    ) == [390, 390]
+    assert (
+        await page.evaluate(
+            "parseFloat(getComputedStyle(document.getElementById('composer-text')).fontSize)"
+        )
+        >= 16
+    )
+
+
+async def test_nothing_is_left_in_the_browser_s_storage(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=demo")
+    await tab.say("emoji")
+    await tab.finished()
+    await page.get_by_role("button", name="Not now").click()
+    await expect(page.locator(".card")).to_have_count(0)
+    assert await page.evaluate("[localStorage.length, sessionStorage.length]") == [0, 0]
+    await page.reload()
+    await expect(page.locator(".hello, article.message").first).to_be_visible()
+    await expect(page.locator(".card")).to_have_count(0)
+
+
+async def test_draft_outlives_a_session_and_the_page_goes_on_with_the_next(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/chat?scene=ready")
+    await expect(page.locator("#instance .words")).to_have_text("Awake")
+    await page.locator("#composer-text").fill("half a thought")
+    preview.assistant.tell({"type": "CUSTOM", "name": "signed_out", "reason": "session"})
+    await expect(page.locator(".card.trouble")).to_contain_text("You are signed out")
+    await until(lambda: not preview.assistant.listeners)
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(page.locator(".card.trouble")).to_have_count(0)
+    await until(lambda: preview.assistant.listeners)
+    assert await page.locator("#composer-text").input_value() == "half a thought"
+
+
+async def test_messages_of_a_conversation_are_fetched_again_after_a_failure(
+    tab: Tab, preview: Preview
+) -> None:
+    cid = next(iter(preview.assistant.conversations))
+    failures = iter((True, False))
+    await tab.page.route(
+        f"**/api/conversations/{cid}/messages*",
+        lambda route: route.abort() if next(failures, False) else route.continue_(),
+    )
+    page = await tab.go(f"/chat/{cid}")
+    await expect(page.locator("article.message")).to_have_count(6, timeout=10_000)
+
+
+async def test_opened_conversation_is_shown_from_its_end(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=ready")
+    await page.locator(".side-item", has_text="What to do with kitchen scraps").click()
+    await expect(page.locator("article.message")).to_have_count(6)
+    await expect(page.locator(".code .hljs-keyword").first).to_be_in_viewport()
+    await expect(page.locator("#jump")).to_be_hidden()
+    await page.evaluate("document.getElementById('reel').scrollTop = 0")
+    await expect(page.locator("#jump")).to_be_visible()
+    await page.locator("#jump").click()
+    await expect(page.locator("#jump")).to_be_hidden()
