@@ -39,7 +39,7 @@ class House(Protocol):
         ...
 
     def leave(self, connection: "Connection") -> None:
-        """It is closed, and its task has ended."""
+        """It is closed, and its task has ended. Without effect the second time."""
         ...
 
 

@@ -69,6 +69,8 @@ class Listener:
         self._unproven.discard(connection)
 
     def leave(self, connection: Connection) -> None:
+        if connection not in self._connections:
+            return
         self.capacity.connections -= 1
         self._connections.discard(connection)
         self._unproven.discard(connection)
