@@ -6,11 +6,10 @@ import sys
 
 import uvloop
 
-from infra.kit import log, migrate, service, settings
+from infra.kit import httpd, log, migrate, service, settings
 from infra.kit.db import Database
 from metering_proxy.app import PACKAGE, create_app
 from metering_proxy.settings import MeterSettings
-from metering_proxy.tenant_side.connection import Limits
 
 _log = logging.getLogger(__name__)
 _VERBS = ("serve", "migrate", "check")
@@ -34,7 +33,7 @@ def main(arguments: list[str]) -> int:
 
 async def _serve(loaded: MeterSettings) -> None:
     most = service.raise_file_limit()
-    meter = create_app(loaded, limits=Limits(descriptors=most * 8 // 10))
+    meter = create_app(loaded, capacity=httpd.Capacity(connections=most * 8 // 10))
     _log.info("starting", extra={"files": most})
     async with meter.running(), service.serving(meter.app, loaded.listen):
         _log.info("serving", extra={"listen": loaded.listen})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fastapi import Depends, FastAPI
 
-from infra.kit import service
+from infra.kit import httpd, service
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.db import Database
 from infra.kit.jobs import Job, Jobs
@@ -32,7 +32,6 @@ from metering_proxy.providers.upstreams import Upstreams
 from metering_proxy.settings import MeterSettings
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side.call import Calls
-from metering_proxy.tenant_side.connection import Limits
 from metering_proxy.tenant_side.door import Door
 from metering_proxy.tenant_side.listeners import Listeners
 from metering_proxy.tenants import Tenants
@@ -41,6 +40,7 @@ from metering_proxy.usage import Reports
 PACKAGE = "metering_proxy"
 _SWEEP_EVERY_S = 10.0
 _VERIFY_EVERY_S = 600.0
+_LIMITS = httpd.Limits(connections=256)
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ class Meter:
     detection: Detection
     upstreams: Upstreams
     ledger: Ledger
+    calls: Calls
     listeners: Listeners
     metrics: Metrics
     tracing: Tracing
@@ -77,6 +78,7 @@ class Meter:
             yield
         finally:
             await self.listeners.shut(self.settings.stream_grace_s)
+            await self.calls.close()
             await self.jobs.stop()
             await self.ledger.close()
             await self.detection.close()
@@ -89,10 +91,13 @@ def create_app(
     settings: MeterSettings,
     *,
     clock: Clock | None = None,
-    limits: Limits | None = None,
+    limits: httpd.Limits | None = None,
+    capacity: httpd.Capacity | None = None,
     timeouts: Timeouts | None = None,
 ) -> Meter:
-    """Builds a meter. `clock`: instead of the machine's and the database's; `limits`, `timeouts`: for tests."""
+    """Builds a meter. `clock`: instead of the machine's and the database's; `limits` of each listener,
+    `capacity` of all, `timeouts` towards providers.
+    """
     metrics, tracing = Metrics("meter"), Tracing.from_environment("meter")
     telemetry = Telemetry(metrics, tracing)
     now = clock or SystemClock()
@@ -119,7 +124,9 @@ def create_app(
         clock=now,
     )
     door = Door(keys, catalog, calls, telemetry, now)
-    listeners = Listeners(door, settings.sockets_dir, limits or Limits(), telemetry)
+    listeners = Listeners(
+        door.answer, settings.sockets_dir, limits or _LIMITS, capacity or httpd.Capacity()
+    )
     reports = Reports(db, tenants, calendar, now)
     app = FastAPI(title="Alcove meter", openapi_url=None)
     service.install(
@@ -140,6 +147,7 @@ def create_app(
         detection=detection,
         upstreams=upstreams,
         ledger=ledger,
+        calls=calls,
         listeners=listeners,
         metrics=metrics,
         tracing=tracing,

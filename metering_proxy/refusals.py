@@ -4,7 +4,7 @@ Shapes and codes: wires facts 2.6. A client library repeats 429 and 5xx by itsel
 only what a moment can mend (503) leaves that out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -12,7 +12,6 @@ import orjson
 from infra.kit.errors import AlcoveError
 from metering_proxy.wires.wire import Shape
 
-Headers = list[tuple[bytes, bytes]]
 _ANTHROPIC_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -40,7 +39,7 @@ class Refusal:
     """An answer of ours, ready to be sent."""
 
     status: int
-    headers: Headers
+    headers: Sequence[tuple[str, str]]
     body: bytes
 
 
@@ -48,19 +47,18 @@ def refusal(error: AlcoveError, shape: Shape, request_id: str, now_at: int) -> R
     """The answer for `error`. Of its details `reason`, `resets_at` (ms), `retry_after_s` and `field` are told."""
     reason = error.reason or error.code
     body = _BODIES[shape](error, reason, request_id)
-    headers: Headers = [
-        (b"content-type", b"application/json"),
-        (b"x-alcove-reason", reason.encode()),
-        (b"x-alcove-request-id", request_id.encode()),
+    headers = [
+        ("content-type", "application/json"),
+        ("x-alcove-reason", reason),
+        ("x-alcove-request-id", request_id),
     ]
     if error.status != 503:
-        headers.append((b"x-should-retry", b"false"))
+        headers.append(("x-should-retry", "false"))
     resets_at = error.details.get("resets_at")
     if isinstance(resets_at, int):
-        headers.append((b"x-alcove-resets-at", str(resets_at).encode()))
+        headers.append(("x-alcove-resets-at", str(resets_at)))
     if (seconds := _retry_after_s(error, resets_at, now_at)) is not None:
-        headers.append((b"retry-after", str(seconds).encode()))
-    headers.append((b"content-length", str(len(body)).encode()))
+        headers.append(("retry-after", str(seconds)))
     return Refusal(error.status, headers, body)
 
 

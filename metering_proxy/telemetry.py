@@ -72,12 +72,6 @@ class Telemetry:
             "Streams that were passed on unread from some point.",
             registry=registry,
         )
-        self.turned_away = Counter(
-            "meter_connections_refused_total",
-            "Connections refused before they had shown a key.",
-            ("reason",),
-            registry=registry,
-        )
 
     def used(self, usage: Usage) -> None:
         """Counts a call's tokens."""

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from infra.kit import ids
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
-from metering_proxy.keys import InstanceKey, Keys
+from metering_proxy.keys import Keys
 from metering_proxy.tenant_side.listeners import Listeners
 from metering_proxy.tenants import Tenants
 from metering_proxy.usage import Reports
@@ -26,7 +26,7 @@ def router(keys: Keys, listeners: Listeners, tenants: Tenants, reports: Reports)
         if standing.status == "deleted":
             standing.admit()
         directory = listeners.directory(tenant, generation, request.directory)
-        await listeners.open(InstanceKey(tenant, generation, "", directory))
+        await listeners.open(tenant, generation, directory)
         key = await keys.mint(tenant, generation, directory)
         return wire.InstanceKey(key=key, plan=standing.plan.name, status=standing.status)
 

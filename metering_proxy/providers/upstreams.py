@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from infra.kit.relay import HttpUpstream, Timeouts
+from infra.kit.relay import ProtocolUpstream, Timeouts, Upstream
 from metering_proxy.providers.connections import Connection
 
 
 @dataclass(slots=True)
 class _Pool:
-    upstream: HttpUpstream
+    upstream: Upstream
     revision: int
     users: int = 0
     retired: bool = False
@@ -25,7 +25,7 @@ class Upstreams:
         self._pools: dict[str, _Pool] = {}
 
     @asynccontextmanager
-    async def use(self, connection: Connection) -> AsyncIterator[HttpUpstream]:
+    async def use(self, connection: Connection) -> AsyncIterator[Upstream]:
         """The connection's pool, alive until the block ends, whatever an admin changes meanwhile."""
         pool = await self._pool(connection)
         pool.users += 1
@@ -55,7 +55,7 @@ class Upstreams:
         return fresh
 
 
-def _upstream(connection: Connection, timeouts: Timeouts | None) -> HttpUpstream:
+def _upstream(connection: Connection, timeouts: Timeouts | None) -> Upstream:
     url = connection.base_url
     base_path = "" if url.startswith("unix:") else urlsplit(url).path
-    return HttpUpstream(url, timeouts=timeouts, base_path=base_path)
+    return ProtocolUpstream(url, timeouts=timeouts, base_path=base_path)

@@ -4,6 +4,7 @@ The order is the promise: nothing is sent before a hold is durable and marked as
 that ends in exactly one settlement, which the ledger's writer makes even if this task is gone.
 """
 
+import asyncio
 import logging
 import time
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.upstreams import Upstreams
 from metering_proxy.telemetry import Telemetry, describe
 from metering_proxy.tenant_side import headers, settling
-from metering_proxy.tenant_side.exchange import Body, Budget, Exchange
+from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenant_side.holding import Terms, refused, reserve_op, terms
 from metering_proxy.tenant_side.tee import Tee
 from metering_proxy.tenants import Tenants
@@ -30,6 +31,7 @@ from metering_proxy.wires.wire import Ask, Reader, Wire
 _log = logging.getLogger(__name__)
 # How long an answer is read on after its caller has left: what was generated is billed, so it is counted.
 DRAIN_S = 120.0
+_NEVER_SENT = frozenset(("unreachable", "saturated", "ledger", "lease"))
 
 
 @dataclass(slots=True)
@@ -62,34 +64,55 @@ class Calls:
         calendar: Calendar,
         telemetry: Telemetry,
         clock: Clock,
-        budget: Budget | None = None,
         drain_s: float = DRAIN_S,
     ) -> None:
         self._tenants, self._catalog, self._upstreams = tenants, catalog, upstreams
         self._ledger, self._calendar, self._telemetry = ledger, calendar, telemetry
-        self._clock, self._budget, self._drain_s = clock, budget or Budget(), drain_s
+        self._clock, self._drain_s = clock, drain_s
+        self._running: set[asyncio.Task[None]] = set()
 
     async def answer(self, exchange: Exchange, wire: Wire, key: InstanceKey, call_id: str) -> None:
-        """Answers one call. Raises the refusal where there is one, and Gone where the caller left early."""
+        """Answers one call. Raises the refusal, or the failure that cuts an answer which has begun.
+
+        Once something is held the call goes on by itself: a caller who leaves cancels this coroutine only.
+        """
         standing = self._tenants.standing(key.tenant)
         standing.admit()
-        body = Body(self._budget)
+        body = await exchange.body()
+        began_s, started_at = time.perf_counter(), self._clock.now_at()
+        ask = wire.read(body)
+        route = await self._catalog.route(ask.model, wire.name, ask.kind, started_at)
+        agreed = terms(ask, route, standing, started_at)
+        hold = await self._hold(agreed, wire, key, call_id)
+        call = Call(call_id, wire, key, agreed, hold, wire.reader(), began_s)
+        task = asyncio.create_task(self._run(call, exchange), name=f"call-{call_id}")
+        self._running.add(task)
+        task.add_done_callback(self._finished)
         try:
-            await exchange.read(body)
-            began_s = time.perf_counter()
-            started_at = self._clock.now_at()
-            ask = wire.read(body.data)
-            route = await self._catalog.route(ask.model, wire.name, ask.kind, started_at)
-            agreed = terms(ask, route, standing, started_at)
-            hold = await self._hold(agreed, wire, key, call_id)
-            call = Call(call_id, wire, key, agreed, hold, wire.reader(), began_s)
-            traceparent = exchange.header(b"traceparent")
-            operation, model = wire.operation, route.model.id
-            with self._telemetry.span(operation, route.connection.id, model, traceparent) as span:
-                call.span = span
-                await self._carry_out(call, exchange, body)
-        finally:
-            body.let_go()
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            exchange.gone = True
+            raise
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        """Forgets a call; what it raised was for a caller who may have left."""
+        self._running.discard(task)
+        if not task.cancelled() and not isinstance(task.exception(), AlcoveError | None):
+            _log.error("call failed", exc_info=task.exception())
+
+    async def close(self) -> None:
+        """Cuts the calls that still run, at the end of the process; each of them settles."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _run(self, call: Call, exchange: Exchange) -> None:
+        route = call.terms.route
+        traceparent = exchange.header("traceparent")
+        operation, model = call.wire.operation, route.model.id
+        with self._telemetry.span(operation, route.connection.id, model, traceparent) as span:
+            call.span = span
+            await self._carry_out(call, exchange)
 
     async def _hold(self, agreed: Terms, wire: Wire, key: InstanceKey, call_id: str) -> Hold:
         op = reserve_op(agreed, wire.name, key.tenant, call_id, self._calendar)
@@ -100,21 +123,21 @@ class Calls:
         self._telemetry.reserved.inc(answer.charge_held_nanos)
         return answer
 
-    async def _carry_out(self, call: Call, exchange: Exchange, body: Body) -> None:
+    async def _carry_out(self, call: Call, exchange: Exchange) -> None:
         """Sends the call and ends it in one way, whatever is raised on the way."""
         try:
             if not await self._ledger.dispatch(call.hold):
                 raise AlcoveError("unavailable", "the hold ran out before the call", reason="lease")
-            await self._send(call, exchange, body)
+            await self._send(call, exchange)
         except AlcoveError as error:
-            if error.reason in ("unreachable", "ledger", "lease") and not call.settled:
+            if error.reason in _NEVER_SENT and not call.settled:
                 self._release(call)
             raise
         finally:
             if not call.settled:
                 self._settle(call)
 
-    async def _send(self, call: Call, exchange: Exchange, body: Body) -> None:
+    async def _send(self, call: Call, exchange: Exchange) -> None:
         connection, ask = call.terms.route.connection, call.terms.ask
         path = connection.kind.paths[call.wire.name]
         passed = headers.to_provider(exchange, connection, encoded=not ask.strip_usage)
@@ -123,7 +146,7 @@ class Calls:
             self._telemetry.overhead.observe(time.perf_counter() - call.began_s)
             call.outcome = "no_answer"
             response = await upstream.open(RelayRequest("POST", path, passed, data))
-            body.let_go()
+            exchange.let_body_go()
             try:
                 call.status = response.status
                 await self._pass_on(call, exchange, response, ask)
@@ -150,9 +173,7 @@ class Calls:
             await self._pump(call, exchange, response, tee)
         except AlcoveError:
             await exchange.write(tee.cut())
-            self._settle(call)
-            exchange.abort()
-            return
+            raise
         rest = tee.end()
         if tee.unread:
             self._telemetry.parse_errors.inc()
@@ -160,7 +181,8 @@ class Calls:
             failed = call.reader.found.failed
             call.outcome = "error" if failed else "left" if exchange.gone else "complete"
         self._settle(call)
-        await exchange.end(rest)
+        await exchange.write(rest)
+        exchange.end()
 
     async def _pump(
         self, call: Call, exchange: Exchange, response: RelayResponse, tee: Tee
@@ -177,8 +199,7 @@ class Calls:
                 self._ledger.first_output(hold)
             hold.seen = found.output_estimate
             if not exchange.gone:
-                if out:
-                    await exchange.write(out)
+                await exchange.write(out)
             elif not left_s:
                 left_s = time.monotonic()
             elif time.monotonic() - left_s > self._drain_s:

@@ -6,8 +6,6 @@ Any path that is not named here does not exist: an upstream path without a meter
 import logging
 import re
 
-from starlette.types import Receive, Scope, Send
-
 from infra.kit import ids, log
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
@@ -17,7 +15,7 @@ from metering_proxy.refusals import refusal
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side import headers
 from metering_proxy.tenant_side.call import Calls
-from metering_proxy.tenant_side.exchange import Exchange, Gone
+from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.wires.anthropic_messages import AnthropicMessages
 from metering_proxy.wires.openai_chat import OpenAiChat
 from metering_proxy.wires.openai_embeddings import OpenAiEmbeddings
@@ -32,7 +30,7 @@ _AUDIT_EVERY_MS = 60_000
 
 
 class Door:
-    """The ASGI application behind every tenant's socket."""
+    """What stands behind every tenant's socket."""
 
     def __init__(
         self, keys: Keys, catalog: Catalog, calls: Calls, telemetry: Telemetry, clock: Clock
@@ -41,17 +39,14 @@ class Door:
         self._telemetry, self._clock = telemetry, clock
         self._audited_at: dict[str, int] = {}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, exchange: Exchange) -> None:
         """Answers one request."""
-        exchange = Exchange(scope, receive, send)
         call_id = ids.ulid()
-        given = exchange.header(b"x-request-id") or ""
+        given = exchange.header("x-request-id") or ""
         request_id = given if _REQUEST_ID.fullmatch(given) else call_id
-        with log.bound(request_id=request_id, call=call_id, tenant=exchange.listener.tenant):
+        with log.bound(request_id=request_id, call=call_id, tenant=exchange.tenant):
             try:
                 await self._answer(exchange, call_id)
-            except Gone:
-                return
             except AlcoveError as error:
                 await self._refuse(exchange, error, call_id)
             except Exception:
@@ -81,10 +76,11 @@ class Door:
         if len(shown) > 1:
             raise AlcoveError("unauthorized", "two different keys were shown", reason="two_keys")
         key = self._keys.find(shown.pop())
-        if key is not None and key.tenant == exchange.listener.tenant:
+        if key is not None and key.tenant == exchange.tenant:
+            exchange.trust()
             return key
         if key is not None:
-            await self._audit(exchange.listener.tenant, key)
+            await self._audit(exchange.tenant, key)
         raise AlcoveError("unauthorized", "this key does not open this door", reason="key")
 
     async def _audit(self, tenant: str, key: InstanceKey) -> None:
@@ -99,9 +95,7 @@ class Door:
     async def _list(self, exchange: Exchange) -> None:
         models = await self._catalog.listing(self._clock.now_at())
         body = models.model_dump_json().encode()
-        length = (b"content-length", str(len(body)).encode())
-        await exchange.start(200, [(b"content-type", b"application/json"), length])
-        await exchange.end(body)
+        await exchange.respond(200, [("content-type", "application/json")], body)
 
     async def _refuse(self, exchange: Exchange, error: AlcoveError, call_id: str) -> None:
         """Answers with a refusal, or cuts an answer that had begun."""
@@ -111,15 +105,10 @@ class Door:
         reason = error.reason or error.code
         self._telemetry.refusals.labels(name, reason).inc()
         _log.info("refused", extra={"wire": name, "reason": reason, "status": error.status})
-        if exchange.gone:
-            return
         if exchange.started:
-            exchange.abort()
-            return
+            raise error  # the server cuts the answer, so that nobody takes it for a whole one
         answer = refusal(error, shape, call_id, self._clock.now_at())
-        close = [(b"connection", b"close")] if error.code in ("too_large", "timeout") else []
-        await exchange.start(answer.status, [*answer.headers, *close])
-        await exchange.end(answer.body)
+        await exchange.respond(answer.status, answer.headers, answer.body)
 
 
 def _internal() -> AlcoveError:

@@ -7,14 +7,14 @@ from metering_proxy.providers.connections import Connection
 from metering_proxy.tenant_side.exchange import Exchange
 
 _TO_PROVIDER = (
-    b"content-type",
-    b"accept",
-    b"user-agent",
-    b"anthropic-version",
-    b"anthropic-beta",
-    b"openai-beta",
+    "content-type",
+    "accept",
+    "user-agent",
+    "anthropic-version",
+    "anthropic-beta",
+    "openai-beta",
 )
-_KEY_HEADERS = (b"x-api-key", b"x-goog-api-key", b"api-key")
+_KEY_HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
 _KEPT_FROM_CALLER = frozenset(
     ("set-cookie", "alt-svc", "openai-organization", "openai-project", "server", "via")
 )
@@ -24,7 +24,7 @@ _ANTHROPIC_VERSION = "2023-06-01"
 def keys(exchange: Exchange) -> set[str]:
     """Every key that a request shows, in whichever header. Authorization without Bearer is the key ''."""
     shown = {value for name in _KEY_HEADERS for value in exchange.headers(name)}
-    for value in exchange.headers(b"authorization"):
+    for value in exchange.headers("authorization"):
         kind, _, secret = value.partition(" ")
         shown.add(secret.strip() if kind.lower() == "bearer" else "")
     return shown
@@ -35,11 +35,11 @@ def to_provider(exchange: Exchange, connection: Connection, *, encoded: bool) ->
 
     `encoded`: whether the answer may come gzipped; not where a part of it is to be taken out.
     """
-    found = [(name.decode(), value) for name in _TO_PROVIDER for value in exchange.headers(name)]
-    accepted = exchange.header(b"accept-encoding") or ""
+    found = [(name, value) for name in _TO_PROVIDER for value in exchange.headers(name)]
+    accepted = exchange.header("accept-encoding") or ""
     gzip = encoded and "gzip" in accepted
     found.append(("accept-encoding", "gzip" if gzip else "identity"))
-    if connection.kind.auth == "x-api-key" and not exchange.header(b"anthropic-version"):
+    if connection.kind.auth == "x-api-key" and not exchange.header("anthropic-version"):
         found.append(("anthropic-version", _ANTHROPIC_VERSION))
     found += connection.headers()
     return found
@@ -47,7 +47,7 @@ def to_provider(exchange: Exchange, connection: Connection, *, encoded: bool) ->
 
 def to_caller(
     given: Headers, *, ours: Iterable[tuple[str, str]], resized: bool
-) -> list[tuple[bytes, bytes]]:
+) -> list[tuple[str, str]]:
     """The headers of the answer: the provider's, but for those about a connection or its account, and ours.
 
     `resized`: a part of the body may be taken out, so its length is not known.
@@ -59,7 +59,7 @@ def to_caller(
         and not name.lower().startswith("x-alcove-")
         and not (resized and name.lower() == "content-length")
     ]
-    return [(k.encode("latin-1"), v.encode("latin-1")) for k, v in [*passed, *ours]]
+    return [*passed, *ours]
 
 
 def one(headers: Headers, name: str) -> str:

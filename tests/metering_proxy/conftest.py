@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from infra.kit import migrate
+from infra.kit.clock import FakeClock
 from infra.kit.db import Database
+from metering_proxy.ledger.ledger import Ledger
 from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 
@@ -54,3 +56,15 @@ async def anthropic_tenant(house: House, scripted: ScriptedProvider) -> Tenant:
     """A free tenant of `house`, where the scripted provider is connected on Anthropic's wire."""
     await house.connect(scripted, "anthropic_compatible")
     return await house.tenant()
+
+
+@pytest.fixture
+async def clocked(database_url: str, clock: FakeClock) -> AsyncIterator[tuple[Database, Ledger]]:
+    """A migrated database and a started ledger that lives by the test's clock."""
+    db = Database(database_url, durable=True, clock=clock)
+    await migrate.upgrade(db, "metering_proxy")
+    ledger = Ledger(db, lease_s=60, clock=clock)
+    ledger.start()
+    yield db, ledger
+    await ledger.close()
+    await db.close()

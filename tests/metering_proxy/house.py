@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 
 from infra.kit import client as kit_client
-from infra.kit import ids, migrate, service
+from infra.kit import httpd, ids, migrate, service
 from infra.kit.clock import Clock
 from infra.kit.db import Database, sql
 from infra.kit.relay import Timeouts
@@ -18,7 +18,6 @@ from metering_proxy.app import Meter, create_app
 from metering_proxy.client import MeterClient
 from metering_proxy.ledger.verify import Verdict, verify
 from metering_proxy.settings import MeterSettings
-from metering_proxy.tenant_side.connection import Limits
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
 
@@ -186,13 +185,14 @@ async def a_house(
     database_url: str,
     *,
     clock: Clock | None = None,
-    limits: Limits | None = None,
+    limits: httpd.Limits | None = None,
+    capacity: httpd.Capacity | None = None,
     timeouts: Timeouts | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """A migrated, running meter with its control listener, while the block runs."""
     chosen = settings(root, database_url, **more)
-    meter = create_app(chosen, clock=clock, limits=limits, timeouts=timeouts)
+    meter = create_app(chosen, clock=clock, limits=limits, capacity=capacity, timeouts=timeouts)
     await migrate.upgrade(meter.db, "metering_proxy")
     async with meter.running(), service.serving(meter.app, chosen.listen):
         house = House(meter, MeterClient(chosen.listen, SECRET), root)

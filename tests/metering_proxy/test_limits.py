@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anthropic
@@ -168,9 +170,24 @@ async def test_spelling_of_a_model_changes_neither_price_nor_name(
     assert (entry["model"], entry["charge_nanos"]) == ("scripted/scripted-model", 12_000)
 
 
-async def test_openai_client_does_not_repeat_a_refusal(house: House, tenant: Tenant) -> None:
+@pytest.fixture
+def short_path() -> Iterator[Callable[[Tenant], Path]]:
+    """A path to a tenant's socket that official clients can connect to: theirs may have 108 bytes."""
+    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as directory:
+
+        def made(tenant: Tenant) -> Path:
+            link = Path(directory) / "m.sock"
+            link.symlink_to(tenant.socket)
+            return link
+
+        yield made
+
+
+async def test_openai_client_does_not_repeat_a_refusal(
+    house: House, tenant: Tenant, short_path: Callable[[Tenant], Path]
+) -> None:
     poor = await house.tenant("free", charge_month_nanos=0)
-    transport = httpx.AsyncHTTPTransport(uds=str(poor.socket))
+    transport = httpx.AsyncHTTPTransport(uds=str(short_path(poor)))
     tried: list[httpx.Request] = []
 
     async def note(request: httpx.Request) -> None:
@@ -190,10 +207,10 @@ async def test_openai_client_does_not_repeat_a_refusal(house: House, tenant: Ten
 
 
 async def test_anthropic_client_does_not_repeat_a_refusal(
-    house: House, anthropic_tenant: Tenant
+    house: House, anthropic_tenant: Tenant, short_path: Callable[[Tenant], Path]
 ) -> None:
     poor = await house.tenant("free", charge_month_nanos=0)
-    transport = httpx2.AsyncHTTPTransport(uds=str(poor.socket))
+    transport = httpx2.AsyncHTTPTransport(uds=str(short_path(poor)))
     tried: list[httpx2.Request] = []
 
     async def note(request: httpx2.Request) -> None:

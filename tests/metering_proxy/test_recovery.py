@@ -1,0 +1,89 @@
+"""Calls whose process is gone: nothing is freed in silence, nothing is charged twice."""
+
+from infra.kit.clock import FakeClock
+from infra.kit.db import Database, sql
+from metering_proxy.ledger.endings import RENEWAL_TOKENS
+from metering_proxy.ledger.ledger import Ledger
+from metering_proxy.ledger.verify import verify
+from tests.metering_proxy.books import ask, end, hold_of, value, windows
+
+
+async def test_open_hold_of_a_dead_process_is_released(
+    clocked: tuple[Database, Ledger], clock: FakeClock
+) -> None:
+    db, ledger = clocked
+    await hold_of(ledger, ask("a"))
+    assert (await ledger.sweep()).released == 0
+    clock.advance(61)
+    swept = await ledger.sweep()
+    assert (swept.released, swept.charged) == (1, 0)
+    assert set((await windows(db)).values()) == {(0, 0)}
+    assert await value(db, "SELECT state FROM reservation") == "released"
+    assert (await verify(db)).whole
+
+
+async def test_dispatched_hold_of_a_dead_process_is_charged_by_what_was_written_down(
+    clocked: tuple[Database, Ledger], clock: FakeClock
+) -> None:
+    db, ledger = clocked
+    hold = await hold_of(ledger, ask("a", wanted=10_000))
+    await ledger.dispatch(hold)
+    hold.seen = 700
+    await ledger.first_output(hold)
+    clock.advance(61)
+    assert (await ledger.sweep()).charged == 1
+    assert (await ledger.sweep()).charged == 0
+    output = 700 + RENEWAL_TOKENS
+    charge = 30_000 + output * 2_000
+    assert (await windows(db))["charge_month"] == (charge, 0)
+    async with db.read() as reading:
+        row = await reading.row(
+            sql("SELECT output_tokens, charge_nanos, estimated, outcome FROM entry")
+        )
+    assert row is not None
+    assert tuple(row.values()) == (output, charge, 1, "lost")
+    assert await value(db, "SELECT state FROM reservation") == "charged_estimate"
+    assert (await verify(db)).whole
+
+
+async def test_recovery_never_charges_more_than_the_hold(
+    clocked: tuple[Database, Ledger], clock: FakeClock
+) -> None:
+    db, ledger = clocked
+    hold = await hold_of(ledger, ask("a", wanted=300))
+    await ledger.dispatch(hold)
+    clock.advance(61)
+    await ledger.sweep()
+    spent, held = (await windows(db))["charge_month"]
+    assert (spent, held) == (30_000 + 300 * 2_000, 0)
+    assert spent <= hold.charge_held_nanos
+
+
+async def test_real_usage_that_comes_late_is_entered_as_a_difference(
+    clocked: tuple[Database, Ledger], clock: FakeClock
+) -> None:
+    db, ledger = clocked
+    hold = await hold_of(ledger, ask("a"))
+    await ledger.dispatch(hold)
+    clock.advance(61)
+    await ledger.sweep()
+    assert await ledger.settle(end(hold))
+    assert not await ledger.settle(end(hold))
+    assert (await windows(db))["charge_month"] == (70_000, 0)
+    assert (await windows(db))["tokens_day"] == (60, 0)
+    assert await value(db, "SELECT SUM(charge_nanos) FROM entry") == 70_000
+    assert await value(db, "SELECT count(*) FROM entry") == 2
+    assert (await verify(db)).whole
+
+
+async def test_renewal_keeps_a_living_call(
+    clocked: tuple[Database, Ledger], clock: FakeClock
+) -> None:
+    _, ledger = clocked
+    hold = await hold_of(ledger, ask("a"))
+    await ledger.dispatch(hold)
+    clock.advance(50)
+    await ledger.first_output(hold)
+    clock.advance(50)
+    assert (await ledger.sweep()).charged == 0
+    assert await ledger.settle(end(hold))
