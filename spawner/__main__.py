@@ -9,7 +9,8 @@ from infra.kit import address, log, migrate, service, settings
 from infra.kit.db import Database
 from spawner import lock
 from spawner.app import create_app, running
-from spawner.choose import Chosen, NoRuntime
+from spawner.choose import Chosen
+from spawner.errors import CannotServe
 from spawner.settings import Settings
 from spawner.sweep import sweep
 
@@ -49,7 +50,7 @@ def main(arguments: list[str]) -> int:
             asyncio.run(sweep(found))
         else:
             asyncio.run(serve(found))
-    except (NoRuntime, lock.Taken) as error:
+    except CannotServe as error:
         _log.error("cannot serve", extra={"why": str(error)})
         return 1
     return 0

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from spawner import probes, wire
+from spawner.errors import NoRuntime
 from spawner.layout import Layout, own, owner_for
 from spawner.metrics import SpawnerMetrics
 from spawner.runtimes import Runtime
@@ -14,10 +15,6 @@ from spawner.runtimes.process import ProcessRuntime
 from spawner.settings import Settings
 
 log = logging.getLogger(__name__)
-
-
-class NoRuntime(Exception):
-    """Instances cannot run here as the settings ask; the message says what would mend it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Ensure:
                 await _set(tx, tenant, person_at=moment)
 
     async def _want(self, tenant: str, reason: str) -> Row:
-        async with self.journal.transaction(tenant) as tx:
+        async with self.rules.taking, self.journal.transaction(tenant) as tx:
             row = await obtain(tx, tenant)
             if row.suspended:
                 raise AlcoveError(

@@ -79,10 +79,11 @@ async def read_all(reading: Reading, *states: wire.State) -> list[Row]:
 
 
 async def obtain(tx: Transaction, tenant: str) -> Row:
-    """The tenant's row, made as `absent` where there is none."""
-    found = await read(tx, tenant)
+    """The tenant's row, made as `absent` where there is none, and locked until the transaction ends."""
+    mine = select(instance).where(instance.c.tenant == tenant).with_for_update()
+    found = await tx.row(mine)
     if found:
-        return found
+        return Row.of(found)
     values = {
         "tenant": tenant,
         "state": "absent",
@@ -93,9 +94,9 @@ async def obtain(tx: Transaction, tenant: str) -> Row:
         await tx.execute(postgresql.insert(instance).values(values).on_conflict_do_nothing())
     else:
         await tx.execute(sqlite.insert(instance).values(values).on_conflict_do_nothing())
-    made = await read(tx, tenant)
+    made = await tx.row(mine)
     assert made is not None
-    return made
+    return Row.of(made)
 
 
 def absent(tenant: str) -> wire.Instance:

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
-class Taken(Exception):
-    """Another spawner works on the same sockets root."""
+from spawner.errors import Taken
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import func, or_, select, update
 
@@ -28,6 +28,8 @@ class StartRules:
     runtime: str
     at_once: int
     timeout_s: float
+    # Held around a transaction that takes places: two at once would both count the same free ones.
+    taking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 async def want(tx: Transaction, row: Row, reason: str) -> None:
@@ -50,7 +52,10 @@ async def unwant(tx: Transaction, tenant: str) -> None:
 
 
 async def take(tx: Transaction, rules: StartRules) -> list[Row]:
-    """Begins as many waiting starts as there are free places; gives their rows, now `creating`."""
+    """Begins as many waiting starts as there are free places; gives their rows, now `creating`.
+
+    The caller holds `rules.taking`.
+    """
     starting = await tx.value(
         select(func.count()).where(instance.c.state.in_(("creating", "starting")))
     )
@@ -130,7 +135,7 @@ class Queue:
                     await self._nudged.wait()
 
     async def _serve(self) -> float:
-        async with self._journal.transaction() as tx:
+        async with self._rules.taking, self._journal.transaction() as tx:
             begun = await take(tx, self._rules)
             retry_at = await next_retry_at(tx)
             now_at = await tx.now_at()

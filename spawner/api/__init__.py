@@ -8,11 +8,11 @@ from infra.kit import service
 from spawner.api import events, host, instances, tenants
 
 if TYPE_CHECKING:
-    from spawner.app import Spawner
+    from spawner.wiring import Spawner
 
 
 def install(app: FastAPI, spawner: "Spawner") -> None:
     """Adds every route to `app`."""
-    secret = [Depends(service.require_secret(spawner.settings.service_secret))]
+    secret = [Depends(service.require_secret(spawner.base.settings.service_secret))]
     for routes in (instances, events, tenants, host):
         app.include_router(routes.router(spawner), dependencies=secret)

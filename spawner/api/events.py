@@ -10,7 +10,7 @@ from infra.kit import sse
 from spawner.api.parameters import Tenant
 
 if TYPE_CHECKING:
-    from spawner.app import Spawner
+    from spawner.wiring import Spawner
 
 _HEARTBEAT_S = 15
 
@@ -20,7 +20,7 @@ def router(spawner: "Spawner") -> APIRouter:
     routes = APIRouter()
 
     async def frames(tenant: str, after: int) -> AsyncIterator[bytes]:
-        spawner.metrics.streams.inc()
+        spawner.base.metrics.streams.inc()
         try:
             yield sse.HEARTBEAT
             async for event in spawner.journal.follow(tenant, after, heartbeat_s=_HEARTBEAT_S):
@@ -29,7 +29,7 @@ def router(spawner: "Spawner") -> APIRouter:
                 else:
                     yield sse.frame(event.model_dump_json(), event_id=str(event.seq))
         finally:
-            spawner.metrics.streams.dec()
+            spawner.base.metrics.streams.dec()
 
     @routes.get("/instances/{tenant}/events")
     async def events(

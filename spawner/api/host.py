@@ -9,7 +9,7 @@ from spawner import wire
 from spawner.models import instance
 
 if TYPE_CHECKING:
-    from spawner.app import Spawner
+    from spawner.wiring import Spawner
 
 
 def router(spawner: "Spawner") -> APIRouter:
@@ -19,7 +19,7 @@ def router(spawner: "Spawner") -> APIRouter:
     @routes.get("/host")
     async def host() -> wire.Host:
         query = select(instance.c.state, func.count().label("n")).group_by(instance.c.state)
-        async with spawner.db.read() as reading:
+        async with spawner.base.db.read() as reading:
             counts = {row["state"]: int(row["n"]) for row in await reading.rows(query)}
         runtime = spawner.chosen.runtime
         return wire.Host(

@@ -10,7 +10,7 @@ from spawner.instances import Row, absent, outside, read
 from spawner.query import query
 
 if TYPE_CHECKING:
-    from spawner.app import Spawner
+    from spawner.wiring import Spawner
 
 
 def router(spawner: "Spawner") -> APIRouter:
@@ -20,7 +20,7 @@ def router(spawner: "Spawner") -> APIRouter:
     def shown(row: Row) -> wire.Instance:
         return outside(
             row,
-            now_at=spawner.clock.now_at(),
+            now_at=spawner.base.clock.now_at(),
             plans=spawner.plans,
             owner_uid=spawner.chosen.runtime.owner.uid,
         )
@@ -36,7 +36,7 @@ def router(spawner: "Spawner") -> APIRouter:
 
     @routes.get("/instances/{tenant}")
     async def look(tenant: Tenant) -> wire.Instance:
-        async with spawner.db.read() as reading:
+        async with spawner.base.db.read() as reading:
             row = await read(reading, tenant)
         return shown(row) if row else absent(tenant)
 
@@ -53,7 +53,7 @@ def router(spawner: "Spawner") -> APIRouter:
 
     @routes.post("/instances/query")
     async def pages(body: wire.InstanceQuery) -> wire.InstancePage:
-        async with spawner.db.read() as reading:
+        async with spawner.base.db.read() as reading:
             rows, total = await query(reading, body)
         shown_rows = [shown(one) if isinstance(one, Row) else absent(one) for one in rows]
         return wire.InstancePage(rows=shown_rows, total=total)

@@ -9,7 +9,7 @@ from spawner.api.parameters import Tenant
 from spawner.instances import Row, outside
 
 if TYPE_CHECKING:
-    from spawner.app import Spawner
+    from spawner.wiring import Spawner
 
 
 def router(spawner: "Spawner") -> APIRouter:
@@ -18,7 +18,7 @@ def router(spawner: "Spawner") -> APIRouter:
 
     def shown(row: Row) -> wire.Instance:
         owner_uid = spawner.chosen.runtime.owner.uid
-        now_at = spawner.clock.now_at()
+        now_at = spawner.base.clock.now_at()
         return outside(row, now_at=now_at, plans=spawner.plans, owner_uid=owner_uid)
 
     @routes.put("/tenants/{tenant}/suspension")

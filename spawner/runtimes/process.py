@@ -105,6 +105,7 @@ class ProcessRuntime:
             records.send(unborn, signal.SIGKILL)
         self._path(tenant, generation).unlink(missing_ok=True)
         self._bury(who)
+        self._exit_codes.pop(who, None)
 
     async def instances(self, tenant: str | None = None) -> list[Found]:
         """See `Runtime`."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from spawner import choose
+from spawner.errors import NoRuntime
 from spawner.runtimes import Spec
 from tests.docker.conftest import labelled
 from tests.spawner.house import House, house, tenant
@@ -191,7 +192,7 @@ async def test_every_probe_passes_when_the_engine_is_here(home: House) -> None:
 
 async def test_docker_is_refused_with_a_remedy_when_the_image_is_missing(home: House) -> None:
     settings = home.settings(agent_image="alcove-no-such-image:local")
-    with pytest.raises(choose.NoRuntime, match="alcove-no-such-image:local is not there"):
+    with pytest.raises(NoRuntime, match="alcove-no-such-image:local is not there"):
         await choose.choose(settings)
     chosen = await choose.choose(settings.model_copy(update={"runtime": "auto"}))
     await chosen.close()

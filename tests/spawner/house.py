@@ -11,11 +11,12 @@ from infra.kit import ids, migrate, service
 from infra.kit.clock import Clock
 from infra.kit.db import Database
 from spawner import layout, wire
-from spawner.app import Spawner, create_app, running
+from spawner.app import create_app, running
 from spawner.choose import Chosen
 from spawner.client import SpawnerClient
 from spawner.runtimes.process import ProcessRuntime
 from spawner.settings import Settings
+from spawner.wiring import Spawner
 from tests.spawner import agents
 from tests.spawner.meter import FakeMeter, serving
 from tests.waiting import until

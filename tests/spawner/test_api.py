@@ -14,7 +14,7 @@ from tests.waiting import until
 
 async def test_caller_is_refused_when_the_secret_is_wrong(home: House) -> None:
     async with home.work() as at:
-        stranger = SpawnerClient(at.spawner.settings.listen, "x" * 40)
+        stranger = SpawnerClient(at.spawner.base.settings.listen, "x" * 40)
         for call in (
             stranger.wake(tenant(), "message"),
             stranger.host(),
@@ -30,7 +30,7 @@ async def test_caller_is_refused_when_the_secret_is_wrong(home: House) -> None:
 @pytest.mark.parametrize("who", ["..", "A" * 16, "a" * 15, "a" * 15 + "%2f", "a" * 15 + "1"])
 async def test_tenant_is_refused_when_it_is_no_id(home: House, who: str) -> None:
     async with home.work() as at:
-        service = ServiceClient(at.spawner.settings.listen, SECRET, name="spawner")
+        service = ServiceClient(at.spawner.base.settings.listen, SECRET, name="spawner")
         with pytest.raises(AlcoveError) as caught:
             await service.call("PUT", f"/instances/{who}", body={"reason": "message"})
         await service.close()
@@ -40,13 +40,13 @@ async def test_tenant_is_refused_when_it_is_no_id(home: House, who: str) -> None
 
 async def test_ready_says_so_when_asked_for_health(home: House) -> None:
     async with home.work() as at:
-        service = ServiceClient(at.spawner.settings.listen, SECRET, name="spawner")
+        service = ServiceClient(at.spawner.base.settings.listen, SECRET, name="spawner")
         assert await service.call("GET", "/readyz") == {"status": "ok"}
         await at.ready(tenant())
         await service.close()
 
         def counted() -> bool:
-            return b'spawner_instances{state="ready"} 1.0' in at.spawner.metrics.render()[0]
+            return b'spawner_instances{state="ready"} 1.0' in at.spawner.base.metrics.render()[0]
 
         await until(counted, what="the gauge")
 

@@ -8,6 +8,7 @@ import pytest
 
 from infra.kit import settings as kit_settings
 from spawner import lock
+from spawner.errors import Taken
 from spawner.layout import Layout, own
 from spawner.settings import Settings
 from tests.spawner.house import House, gone, tenant
@@ -72,7 +73,7 @@ async def test_sweep_ends_what_a_killed_spawner_left_and_keeps_data(home: House)
 
 
 def test_second_spawner_is_refused_when_one_works_on_the_same_sockets(tmp_path: Path) -> None:
-    with lock.only_one(tmp_path), pytest.raises(lock.Taken), lock.only_one(tmp_path):
+    with lock.only_one(tmp_path), pytest.raises(Taken), lock.only_one(tmp_path):
         pass
     with lock.only_one(tmp_path):
         pass
