@@ -85,7 +85,7 @@ class App:
         model = await self.asking.model(trace.headers())
         recalled, history = await self.db.read(
             lambda tx: (
-                memory.recall(tx, turn.user_text, turn.conversation_id),
+                memory.recall(tx, turn),
                 turns.exchanges(tx, turn.conversation_id, turn.ordinal, _HISTORY_EXCHANGES),
             )
         )

@@ -21,6 +21,8 @@ _DEMO_HISTORY_TOKENS = 600
 _MARGIN_TOKENS = 200
 _EXCERPT_CHARS = 400
 _DEMO_EXCERPT_CHARS = 160
+# Without it a model of 135 million parameters says one line until its limit (tried).
+_DEMO_FREQUENCY_PENALTY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Context:
             may_call=may_call,
             max_tokens=self._answer_tokens(),
             temperature=profile.temperature if profile else None,
+            frequency_penalty=_DEMO_FREQUENCY_PENALTY if profile else None,
         )
 
     def _answer_tokens(self) -> int:
@@ -110,12 +113,12 @@ class Context:
         if profile is None:
             return prompts.SYSTEM
         lines = [prompts.DEMO, f"Today is {_date(self.now_at)}."]
-        known = [f"- {fact.text}" for fact in self.recalled.facts]
-        known += [
-            f"- {memory.excerpt_line(e, _DEMO_EXCERPT_CHARS)}" for e in self.recalled.excerpts[:1]
-        ]
+        known = [memory.sentence(fact) for fact in self.recalled.few_facts]
+        if not known:
+            told = self.recalled.excerpts[:1]
+            known = [memory.excerpt_line(one, _DEMO_EXCERPT_CHARS) for one in told]
         if known:
-            lines += ["", "What the user told you before:", *known]
+            lines += ["", "What you know about the user:", *known]
         while len(lines) > 1 and estimate_tokens("\n".join(lines)) > profile.system_max_tokens:
             lines.pop()
         return "\n".join(lines)

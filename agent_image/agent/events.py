@@ -35,6 +35,11 @@ class Log:
                     self._left.clear()
                     await self._left.wait()
 
+    @property
+    def readers(self) -> int:
+        """How many follow now."""
+        return len(self._wakes)
+
     async def position(self) -> tuple[str, int]:
         """The log's epoch and its newest number."""
         return await self._db.read(lambda tx: (events.epoch(tx), events.last_seq(tx)))

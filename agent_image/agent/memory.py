@@ -18,6 +18,8 @@ _STANDING = 12
 _FACTS = 4
 _EXCERPTS = 3
 _CANDIDATES = 24
+_FEW = 3
+_SELF = frozenset({"i", "me", "my", "mine", "myself", "yo", "mi", "mí", "mis"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,22 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What is told to the model for one message, most important first."""
+    """What bears on one message: who the person is, facts that share its words, words said elsewhere."""
 
-    facts: tuple[Fact, ...] = ()
+    standing: tuple[Fact, ...] = ()
+    related: tuple[Fact, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
+    about_self: bool = False
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact, each once."""
+        return (*self.standing, *(fact for fact in self.related if fact not in self.standing))
+
+    @property
+    def few_facts(self) -> tuple[Fact, ...]:
+        """The facts for a model that more would confuse: those asked for, or who the person is."""
+        return (self.related or (self.standing if self.about_self else ()))[:_FEW]
 
 
 def day(at: int) -> str:
@@ -45,6 +59,16 @@ def day(at: int) -> str:
 def fact_line(fact: Fact) -> str:
     """A fact with its id and date, for a tool's answer."""
     return f"[{fact.id}] {day(fact.created_at)} {fact.text}"
+
+
+def sentence(fact: Fact) -> str:
+    """A fact as a whole sentence, for a model that makes nothing of a bare `Name: Ana`."""
+    what, colon, value = fact.text.partition(": ")
+    if fact.relation == "note":
+        return f"The user told you: {fact.text}."
+    if colon:
+        return f"The user's {what[:1].lower()}{what[1:]} is {value}."
+    return f"The user {fact.text[:1].lower()}{fact.text[1:]}."
 
 
 def excerpt_line(excerpt: Excerpt, limit: int) -> str:
@@ -79,16 +103,23 @@ def remember(tx: Tx, sentence: str, turn: Turn) -> Fact:
     return facts.put(tx, kept, "agent", turn.conversation_id, turn.user_message_id)
 
 
-def recall(tx: Tx, text: str, conversation_id: str) -> Recalled:
-    """What is worth knowing for this message: who the person is, and what shares telling words with it."""
-    standing = facts.newest(tx, _STANDING, standing=True)
-    known = {fact.id for fact in standing}
-    wanted = search.content_words(text)
+def recall(tx: Tx, turn: Turn) -> Recalled:
+    """What is worth knowing for a turn: who the person is, and what shares telling words with the message.
+
+    What the message itself has just taught is left out: it stands there anyway.
+    """
+    wanted = search.content_words(turn.user_text)
     related = facts.find(tx, " ".join(wanted), _FACTS) if wanted else []
     return Recalled(
-        (*standing, *(fact for fact in related if fact.id not in known)),
-        tuple(excerpts(tx, text, conversation_id, _EXCERPTS)),
+        standing=_older(facts.newest(tx, _STANDING, standing=True), turn),
+        related=_older(related, turn),
+        excerpts=tuple(excerpts(tx, turn.user_text, turn.conversation_id, _EXCERPTS)),
+        about_self=not _SELF.isdisjoint(search.words(turn.user_text)) or "我" in turn.user_text,
     )
+
+
+def _older(found: list[Fact], turn: Turn) -> tuple[Fact, ...]:
+    return tuple(fact for fact in found if fact.created_at < turn.created_at)
 
 
 def excerpts(tx: Tx, query: str, outside: str, limit: int) -> list[Excerpt]:

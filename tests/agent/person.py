@@ -66,15 +66,29 @@ class Person:
         """GET /status."""
         return dict((await self.ask("GET", "/status")).body)
 
+    @asynccontextmanager
+    async def stream(self, *, after: int, epoch: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The open event stream."""
+        url = f"http://agent/api/events?epoch={epoch}&after={after}"
+        async with self._session() as session, session.get(url) as response:
+            assert response.status == 200
+            yield response
+
     async def follow(
-        self, until: Callable[[Frame], bool], *, after: int = 0, epoch: str | None = None
+        self,
+        until: Callable[[Frame], bool],
+        *,
+        after: int = 0,
+        epoch: str | None = None,
+        timeout_s: float = 20.0,
     ) -> list[Frame]:
         """Every frame from `after` to the first that `until` accepts."""
         seen: list[Frame] = []
         epoch = epoch or (await self.status())["epoch"]
-        url = f"http://agent/api/events?epoch={epoch}&after={after}"
-        async with asyncio.timeout(20), self._session() as session, session.get(url) as response:
-            assert response.status == 200
+        async with (
+            asyncio.timeout(timeout_s),
+            self.stream(after=after, epoch=epoch) as response,
+        ):
             parser = sse.Parser()
             async for chunk in response.content.iter_any():
                 for event in parser.feed(chunk):

@@ -5,8 +5,6 @@ import json
 import random
 from pathlib import Path
 
-import pytest
-
 from agent import events as readers
 from agent.app import App
 from agent.store import events
@@ -85,30 +83,22 @@ async def test_reader_is_told_to_read_anew_when_its_epoch_is_foreign(
         assert (frames[0]["epoch"], frames[0]["seq"]) == (status["epoch"], status["last_seq"])
 
 
-async def test_stream_begins_with_a_comment_and_beats_when_it_is_silent(
-    person: Person, home: object, app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = app.log
+async def test_reader_is_given_a_beat_when_nothing_happens(app: App) -> None:
     beats = []
-    async for found in log.follow(0, heartbeat_s=0.02):
+    async for found in app.log.follow(0, heartbeat_s=0.02):
         beats.append(found)
         if len(beats) == 3:
             break
     assert beats == [[], [], []]
 
 
-async def test_reader_is_let_go_when_its_client_leaves(
-    person: Person, app: App, home: object
-) -> None:
+async def test_reader_is_let_go_when_its_client_leaves(person: Person, app: App) -> None:
     epoch = (await person.status())["epoch"]
-    async with (
-        person._session() as session,
-        session.get(f"http://agent/api/events?epoch={epoch}&after=0") as response,
-    ):
+    async with person.stream(after=0, epoch=epoch) as response:
         assert (await response.content.readline()).startswith(b":")
-        await until(lambda: len(app.log._wakes) == 1)
+        await until(lambda: app.log.readers == 1)
         response.close()
-    await until(lambda: not app.log._wakes, what="the reader's end")
+    await until(lambda: app.log.readers == 0, what="the reader's end")
 
 
 async def test_numbers_never_come_again_when_old_events_are_forgotten(tmp_path: Path) -> None:

@@ -21,11 +21,22 @@ async def test_demo_model_knows_the_person_when_they_told_it_in_another_conversa
     meter.tools, meter.profile, meter.context_tokens = False, DEMO_PROFILE, 2048
     meter.then(s.no_tools, reply=s.text("Nice to meet you!"))
     await person.answer_to("Hello! My name is Ana and I live in Lisbon.")
-    knows = s.that("knows her", lambda r: "Name: Ana" in r.system and "Lives in Lisbon" in r.system)
+    knows = s.that("knows her", lambda r: "The user's name is Ana." in r.system)
     meter.then(s.no_tools, knows, s.last_contains("What is my name?"), reply=s.text("Ana."))
     await person.answer_to("What is my name?")
     sent = meter.model_requests[-1].json
     assert (sent["temperature"], sent["max_tokens"]) == (0.2, 300)
+    meter.always(reply=s.text("ok"))
+    await person.answer_to("In which city do I live?")
+    assert "The user lives in Lisbon." in meter.model_requests[-1].system
+    await person.answer_to(
+        "What do I care for?"
+    )  # about the person, but about nothing that is known
+    assert "Ana" in meter.model_requests[-1].system
+    await person.answer_to(
+        "What is the capital of France?"
+    )  # a small model would answer with Lisbon
+    assert "Lisbon" not in meter.model_requests[-1].system
 
 
 async def test_fact_is_replaced_when_the_person_contradicts_it(

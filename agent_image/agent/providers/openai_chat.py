@@ -41,6 +41,8 @@ class OpenAIChat:
         }
         if prompt.temperature is not None:
             body["temperature"] = prompt.temperature
+        if prompt.frequency_penalty is not None:
+            body["frequency_penalty"] = prompt.frequency_penalty
         if prompt.tools:
             body["tools"] = [_tool(spec) for spec in prompt.tools]
             if not prompt.may_call:

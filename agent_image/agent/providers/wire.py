@@ -61,6 +61,7 @@ class Prompt:
     may_call: bool = True
     max_tokens: int = 4096
     temperature: float | None = None
+    frequency_penalty: float | None = None
 
 
 @dataclass(slots=True)

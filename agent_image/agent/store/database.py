@@ -67,6 +67,7 @@ class Database:
             "synchronous=NORMAL",
             "foreign_keys=ON",
             "secure_delete=ON",
+            "temp_store=MEMORY",
         ):
             connection.execute(f"PRAGMA {pragma}")
         connection.execute("PRAGMA busy_timeout=5000")

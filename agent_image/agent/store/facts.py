@@ -26,19 +26,15 @@ class Fact:
     """A claim that is kept."""
 
     id: str
+    relation: str
     text: str
     created_at: int
-    source_conversation_id: str | None
-    standing: bool
+    source_conversation_id: str | None = None
 
 
 def _fact(row: sqlite3.Row) -> Fact:
     return Fact(
-        row["id"],
-        row["text"],
-        row["created_at"],
-        row["source_conversation_id"],
-        bool(row["standing"]),
+        row["id"], row["relation"], row["text"], row["created_at"], row["source_conversation_id"]
     )
 
 
@@ -74,7 +70,7 @@ def put(
         conversation_id, message_id, tx.now_at,
     )  # fmt: skip
     search.put(tx, "fact", fact_id, claim.text)
-    return Fact(fact_id, claim.text, tx.now_at, conversation_id, claim.standing)
+    return Fact(fact_id, claim.relation, claim.text, tx.now_at, conversation_id)
 
 
 def _contradicted(tx: Tx, relation: str, folded: str) -> list[sqlite3.Row]:
