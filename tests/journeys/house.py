@@ -137,6 +137,7 @@ class House:
         await self.meter.close()
         await self.spawner.close()
         codes = {}
+        agents = agent_pids(self)
         try:
             for service in reversed(SERVICES):
                 if service in self._running:
@@ -148,6 +149,8 @@ class House:
             if codes.get("spawner") != 0:  # it stops its tenants itself when it may
                 await self._once("spawner", "sweep")
             shutil.rmtree(self.sockets, ignore_errors=True)
+        left = {who: pid for who, pid in agents.items() if _runs(pid)}
+        assert not left, f"agents outlived their house: {left}\n{self.tails()}"
         assert set(codes.values()) <= {0, -signal.SIGTERM}, f"exit codes {codes}\n{self.tails()}"
 
     async def connect(self, provider: ScriptedProvider, **more: object) -> Provider:
@@ -271,9 +274,17 @@ def agent_pids(house: House) -> dict[str, int]:
     for record in house.sockets.glob("t/*/*/process.json"):
         with contextlib.suppress(OSError, ValueError):
             told = json.loads(record.read_text())
-            if told.get("pid") and Path(f"/proc/{told['pid']}/exe").exists():
+            if told.get("pid") and _runs(told["pid"]):
                 found[told["tenant"]] = int(told["pid"])
     return found
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process is there and not merely waiting to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 def _free_port() -> int:

@@ -33,7 +33,12 @@ async def test_agent_sleeps_and_stays_asleep_when_two_tabs_are_open_all_day(
         tenant = await evidence.tenant_of(house, ada.email)
         async with ada.tab() as one, ada.tab() as two:
             await one.ended((await ada.say("good night", conversation))["turn_id"])
-            await until(lambda: not agent_pids(house), timeout_s=15, what="the agent's sleep")
+
+            async def sleeps() -> bool:
+                return (await house.spawner.instance(tenant)).state == "stopped"
+
+            await until(sleeps, timeout_s=15, what="the agent's sleep")
+            assert agent_pids(house) == {}
             asleep = await _events(house, tenant)
             assert two.named("instance")
         async with AsyncExitStack() as day:

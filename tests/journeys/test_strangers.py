@@ -3,6 +3,8 @@
 import asyncio
 import os
 import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -93,30 +95,40 @@ async def test_key_is_refused_and_noted_when_it_comes_to_a_strangers_socket(
 async def test_trick_leads_nowhere_when_it_lies_at_the_agents_socket(
     house: House, pair: Pair, trick: str
 ) -> None:
-    directory = house.sockets / "t" / pair.tenant / "1" / "agent"
-    directory.chmod(0o770)
-    (directory / "agent.sock").unlink()
-    reached: list[bytes] = []
+    socket = house.sockets / "t" / pair.tenant / "1" / "agent" / "agent.sock"
+    socket.parent.chmod(0o770)
+    socket.unlink()
+    async with AsyncExitStack() as tricks:
+        reached: list[bytes] = []
+        if trick == "link to the spawner":
+            socket.symlink_to(house.sockets / "control" / "spawner.sock")
+        elif trick == "link to another":
+            socket.symlink_to(house.sockets / "t" / pair.stranger / "1" / "agent" / "agent.sock")
+        elif os.geteuid() == 0:
+            await tricks.enter_async_context(listening(socket, reached))
+            os.chown(socket, 12345, 12345)
+        else:
+            pytest.skip("only root can make a socket of another owner")
+        house.kill("gateway")  # with its open connections to the agent: the next must be made anew
+        await house.start_service("gateway")
+        path = f"/api/conversations/{pair.conversation}/messages"
+        status, answer = await pair.ada.call("GET", path)
+        assert status == 503, answer
+        assert reached == []
+
+
+@asynccontextmanager
+async def listening(path: Path, reached: list[bytes]) -> AsyncIterator[None]:
+    """A listener at `path` that notes what it is sent, while the block runs."""
 
     async def listens(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         reached.append(await reader.read(100))
         writer.close()
 
-    server = None
-    if trick == "link to the spawner":
-        (directory / "agent.sock").symlink_to(house.sockets / "control" / "spawner.sock")
-    elif trick == "link to another":
-        other = house.sockets / "t" / pair.stranger / "1" / "agent" / "agent.sock"
-        (directory / "agent.sock").symlink_to(other)
-    else:
-        server = await asyncio.start_unix_server(listens, sock=unix.bind(directory / "agent.sock"))
-        if os.geteuid() != 0:
-            pytest.skip("only root can make a socket of another owner")
-        os.chown(directory / "agent.sock", 12345, 12345)
-    status, answer = await pair.ada.call("GET", f"/api/conversations/{pair.conversation}/messages")
-    assert status == 503, answer
-    assert reached == []
-    if server is not None:
+    server = await asyncio.start_unix_server(listens, sock=unix.bind(path))
+    try:
+        yield
+    finally:
         server.close()
         await server.wait_closed()
 
