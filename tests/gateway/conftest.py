@@ -23,12 +23,13 @@ from gateway.models import account, tenant
 from gateway.pages.environment import TEMPLATES
 from gateway.settings import GatewaySettings
 from gateway.web.parts import Parts
-from infra.kit import migrate, service
+from infra.kit import migrate
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database
 from tests.gateway.browser import ORIGIN, PASSWORD, Browser
 from tests.gateway.fake_meter import FakeMeter
 from tests.gateway.fake_spawner import FakeSpawner
+from tests.gateway.quickly import serving
 
 SECRET, DEPLOYMENT_SECRET = "service-" + "s" * 32, "deployment-" + "d" * 32
 # Everything that a test waits for, shorter than a person would bear.
@@ -160,7 +161,7 @@ async def serve(tmp_path: Path, dist: Path, migrated: Path) -> AsyncIterator[Ser
         meter = FakeMeter(SECRET)
         for name, room in (("spawner", spawner), ("meter", meter)):
             url = f"unix://{tmp_path}/{name}.sock"
-            await stack.enter_async_context(service.serving(room.app, url, grace_s=1))
+            await stack.enter_async_context(serving(room.app, url))
 
         async def start(
             *, clock: FakeClock | None = None, settings: Any = None, **changes: Any
@@ -174,9 +175,7 @@ async def serve(tmp_path: Path, dist: Path, migrated: Path) -> AsyncIterator[Ser
                 dist=dist,
             )
             await stack.enter_async_context(running(app))
-            url = await stack.enter_async_context(
-                service.serving(app, "http://127.0.0.1:0", grace_s=1)
-            )
+            url = await stack.enter_async_context(serving(app, "http://127.0.0.1:0"))
             made = Gateway(url, app, meter, spawner)
             stack.push_async_callback(_close, made)
             return made

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 from fastapi import FastAPI, Response
 from starlette.responses import JSONResponse, StreamingResponse
-from starlette.types import ASGIApp
 
-from infra.kit import ids, service, sse
+from infra.kit import ids, sse
 from infra.kit.errors import AlcoveError
 from spawner import wire as spawner_wire
 from tests.gateway.fake_agent import FakeAgent, Memory
 from tests.gateway.fake_room import room
+from tests.gateway.quickly import serving
 
 Waking = Literal["at once", "when told", "fails"]
 
@@ -46,7 +46,6 @@ class FakeSpawner:
         self.waking: Waking = "at once"
         self.calls: list[str] = []
         self.away = False
-        self.impostor: ASGIApp | None = None  # what is served instead of the agent
         self._changed: set[asyncio.Event] = set()
         self.app = self._routes(room("spawner", secret))
 
@@ -62,7 +61,7 @@ class FakeSpawner:
         secret = ids.instance_secret(self._deployment_secret, tenant, row.generation)
         row.agent = FakeAgent(secret, row.memory)
         row.url = f"unix://{directory}/agent.sock"
-        served = service.serving(self.impostor or row.agent.app, row.url, grace_s=1)
+        served = serving(row.agent.app, row.url)
         await row.stop_agent.enter_async_context(served)
         self._move(row, "ready", "ready")
 

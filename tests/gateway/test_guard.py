@@ -18,9 +18,7 @@ REFUSED = {
     "host with another port": f"GET /sign-in HTTP/1.1\r\nHost: {HOST}:81\r\n\r\n",
     "host with user": f"GET /sign-in HTTP/1.1\r\nHost: x@{HOST}\r\n\r\n",
     "http/1.0 without host": "GET /sign-in HTTP/1.0\r\n\r\n",
-    "101 headers": f"GET /sign-in HTTP/1.1\r\n{_OK}{'X-A: b' + chr(13) + chr(10)}".ljust(0)
-    + "X-A: b\r\n" * 100
-    + "\r\n",
+    "101 headers": f"GET /sign-in HTTP/1.1\r\n{_OK}" + "X-A: b\r\n" * 100 + "\r\n",
     "33 KiB of headers": f"GET /sign-in HTTP/1.1\r\n{_OK}X-A: {'b' * 33 * 1024}\r\n\r\n",
     "length and chunked": f"POST /sign-in HTTP/1.1\r\n{_OK}Content-Length: 3\r\n"
     "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -52,10 +50,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-async def test_request_is_refused_when_it_is_no_good(gateway: Gateway, name: str) -> None:
-    status, answer = await exchange(gateway.url, REFUSED[name].encode("latin-1"))
-    assert status == 400, answer[:300]
+async def test_request_is_refused_when_it_is_no_good(gateway: Gateway) -> None:
+    got = {
+        name: (await exchange(gateway.url, raw.encode("latin-1")))[0]
+        for name, raw in REFUSED.items()
+    }
+    assert len(got) >= 34
+    assert {name: status for name, status in got.items() if status != 400} == {}
 
 
 async def test_body_is_refused_when_it_is_declared_too_large(gateway: Gateway) -> None:

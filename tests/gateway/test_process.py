@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from gateway.pages.environment import DIST
-from infra.kit import service
 from tests.gateway.browser import ORIGIN, Browser
 from tests.gateway.conftest import DEPLOYMENT_SECRET, SECRET
 from tests.gateway.fake_meter import FakeMeter
 from tests.gateway.fake_spawner import FakeSpawner
+from tests.gateway.quickly import serving
 from tests.waiting import until
 
 
@@ -110,8 +110,8 @@ async def test_waiting_message_survives_kill_9_and_sigterm_ends_streams(tmp_path
     spawner, meter = FakeSpawner(tmp_path, SECRET, DEPLOYMENT_SECRET), FakeMeter(SECRET)
     spawner.waking = "when told"
     async with (
-        service.serving(spawner.app, f"unix://{tmp_path}/spawner.sock", grace_s=1),
-        service.serving(meter.app, f"unix://{tmp_path}/meter.sock", grace_s=1),
+        serving(spawner.app, f"unix://{tmp_path}/spawner.sock"),
+        serving(meter.app, f"unix://{tmp_path}/meter.sock"),
     ):
         async with _gateway(tmp_path) as (process, url):
             ada = Browser(url)

@@ -125,27 +125,26 @@ async def test_headers_of_the_agent_do_not_reach_the_browser(
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-@pytest.mark.parametrize("name", MISBEHAVIOURS)
-async def test_bad_answer_is_refused_and_troubles_nobody_else(
-    serve: Serve, tmp_path: Path, name: str
-) -> None:
+async def test_bad_answer_is_refused_and_troubles_nobody_else(serve: Serve, tmp_path: Path) -> None:
     gateway = await serve(
         relay_first_byte_s=0.4, relay_total_s=0.8, relay_answer_bytes=2 * 1024 * 1024
     )
     eve, tenant = await _awake(gateway, "eve@example.org")
     bob, _ = await _awake(gateway, "bob@example.org")
-    act, statuses = MISBEHAVIOURS[name]
     path = _replace_agent(gateway, tenant, tmp_path)
-    async with listening(path, act):
-        bad = asyncio.create_task(eve.api("GET", "/api/conversations"))
-        other = await bob.api("GET", "/api/conversations")
-        answer = await bad
-        assert answer.status in statuses, answer.text
+    assert len(MISBEHAVIOURS) >= 20
+    for name, (act, statuses) in MISBEHAVIOURS.items():
+        async with listening(path, act):
+            bad = asyncio.create_task(eve.api("GET", "/api/conversations"))
+            other = await bob.api("GET", "/api/conversations")
+            answer = await bad
+        assert answer.status in statuses, (name, answer.text)
         if answer.status == 502:
-            assert answer.json["error"]["code"] == "bad_gateway"
+            assert answer.json["error"]["code"] == "bad_gateway", name
         assert "evil" not in answer.text
-        assert other.status == 200
-        assert (await eve.api("GET", "/api/session")).status == 200
+        assert other.status == 200, name
+    path.unlink(missing_ok=True)
+    assert (await eve.api("GET", "/api/session")).status == 200
 
 
 async def test_second_answer_hidden_behind_the_first_is_not_believed(

@@ -1,5 +1,7 @@
 """Numbers and moments as the templates' README promises them."""
 
+from datetime import date
+
 import pytest
 
 from gateway import words
@@ -128,8 +130,6 @@ def _row(day: str, model: str, charge: int) -> wire.UsageRow:
 
 
 def test_chart_has_every_day_and_folds_small_models() -> None:
-    from datetime import date
-
     rows = [_row("2026-11-02", f"m{n}", 100 - n) for n in range(8)]
     chart = report.chart(rows, date(2026, 11, 1), date(2026, 11, 3))
     assert chart["series"] == ["m0", "m1", "m2", "m3", "m4", report.OTHERS]
