@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from gateway import jobs, pages
@@ -164,4 +165,5 @@ def _guard(app: FastAPI, here: Parts, tracing: Tracing) -> None:
     )
     app.add_exception_handler(AlcoveError, errors.coded)
     app.add_exception_handler(HTTPException, errors.http)
+    app.add_exception_handler(RequestValidationError, errors.malformed)
     app.add_middleware(SecurityHeaders, is_https=settings.is_https)

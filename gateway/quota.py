@@ -93,6 +93,7 @@ class Quotas:
         known = self._asking.get(tenant)
         if known is None or now_s - known[0] >= _FRESH_S:
             known = (now_s, asyncio.create_task(self._ask(tenant)))
+            known[1].add_done_callback(_taken)
             self._asking[tenant] = known
             if len(self._asking) > 1000:
                 self._drop_old(now_s)
@@ -133,3 +134,9 @@ class Quotas:
         for tenant, (asked_s, _) in list(self._asking.items()):
             if now_s - asked_s >= _FRESH_S:
                 del self._asking[tenant]
+
+
+def _taken(done: asyncio.Task[View]) -> None:
+    """Takes a failure, also when everybody who asked has left."""
+    if not done.cancelled():
+        done.exception()

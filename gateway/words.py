@@ -1,10 +1,12 @@
 """Numbers and moments as people read them. The same on every page and in the stream."""
 
+import re
 from datetime import UTC, datetime
 from fractions import Fraction
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _NANOS = 1_000_000_000
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+){0,2}")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -83,7 +85,12 @@ def distance(at: int, now_at: int) -> str:
 
 def zone(name: str | None) -> str:
     """The IANA zone that `name` is, else `UTC`."""
-    return name if name in available_timezones() else "UTC"
+    if not name or not _ZONE.fullmatch(name):
+        return "UTC"
+    try:
+        return ZoneInfo(name).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return "UTC"
 
 
 def month_start(now_at: int, zone_name: str) -> datetime:

@@ -80,7 +80,7 @@ async def sign_out(request: Request) -> Response:
         here.hub.end_sessions([identity.session_id])
     response = see_other(request, "/sign-in")
     here.cookies.clear(response, here.cookies.session)
-    response.headers["clear-site-data"] = '"cache", "storage"'
+    response.headers["clear-site-data"] = '"storage"'
     return response
 
 

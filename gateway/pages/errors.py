@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -50,8 +51,21 @@ async def coded(request: Request, error: Exception) -> Response:
     if isinstance(retry_after, int):
         response.headers["retry-after"] = str(retry_after)
     if error.code == "forbidden" and error.reason in ("csrf", "origin"):
-        log.warning("refused", extra={"reason": error.reason, "path": request.url.path})
+        log.warning("refused", extra={"reason": error.reason})
     return response
+
+
+async def malformed(request: Request, error: Exception) -> Response:
+    """The handler of requests that do not fit their route: an id of another shape names nothing."""
+    assert isinstance(error, RequestValidationError)
+    if any(item["loc"][0] == "path" for item in error.errors()):
+        return _answer(request, AlcoveError("not_found", "There is nothing of that name."))
+    fields = [
+        {"field": ".".join(str(part) for part in item["loc"][1:]), "problem": item["msg"]}
+        for item in error.errors()
+    ]
+    wrong = AlcoveError("invalid", "The request is not of the expected form.", fields=fields)
+    return _answer(request, wrong)
 
 
 async def http(request: Request, error: Exception) -> Response:

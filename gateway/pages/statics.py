@@ -13,6 +13,7 @@ _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
     ".woff2": "font/woff2",
 }
 
@@ -32,7 +33,8 @@ def router(dist: Path) -> APIRouter:
         path = files.get(name)
         if path is None:
             raise AlcoveError("not_found", "There is no such file.")
-        return FileResponse(path, headers=_FOREVER, media_type=_TYPES[path.suffix])
+        headers = {} if path.suffix == ".txt" else _FOREVER  # licences: the one name without a hash
+        return FileResponse(path, headers=headers, media_type=_TYPES[path.suffix])
 
     @made.get("/favicon.svg", include_in_schema=False)
     async def favicon_file() -> Response:

@@ -30,7 +30,7 @@ class Instances:
         if task is None:
             task = asyncio.create_task(self._spawner.instance(tenant))
             self._asking[tenant] = task
-            task.add_done_callback(lambda _: self._asking.pop(tenant, None))
+            task.add_done_callback(lambda done: self._asked(tenant, done))
         return self.learn(await asyncio.shield(task))
 
     async def wake(self, tenant: str, reason: Reason) -> Instance:
@@ -63,3 +63,8 @@ class Instances:
         known = self._ready.get(instance.tenant)
         if known is not None and known.generation <= instance.generation:
             del self._ready[instance.tenant]
+
+    def _asked(self, tenant: str, done: asyncio.Task[Instance]) -> None:
+        self._asking.pop(tenant, None)
+        if not done.cancelled():
+            done.exception()  # taken, also when everybody who asked has left

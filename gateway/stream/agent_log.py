@@ -35,6 +35,7 @@ _TYPES = frozenset(
 )
 # Other CUSTOM names are ours (quota, signed_out …); an agent that sends them is not heard.
 _CUSTOM = frozenset(("log.reset", "conversation.updated", "conversation.deleted", "notice"))
+_LONGEST_WAIT_S = 15.0
 ENDINGS = frozenset(("RUN_FINISHED", "RUN_ERROR"))
 
 
@@ -70,6 +71,7 @@ class AgentLog:
 
     async def events(self) -> AsyncIterator[LogEvent]:
         """The log's events after the cursor, across restarts of the agent; never ends, never wakes."""
+        wait_s = self._limits.stream_retry_s
         while True:
             self._changed.clear()
             instance = await self._instance()
@@ -78,13 +80,15 @@ class AgentLog:
                 continue
             try:
                 async for event in self._follow(instance):
+                    wait_s = self._limits.stream_retry_s
                     yield event
             except (AlcoveError, ValueError) as error:
                 self._instances.forget(instance)
                 log.info(
                     "stream.agent_lost", extra={"tenant": self._tenant, "why": str(error)[:200]}
                 )
-            await self._wait(self._limits.stream_retry_s)
+            await self._wait(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
     async def _instance(self) -> Instance | None:
         try:

@@ -94,7 +94,11 @@ class Tab:
         self._listener.signal.clear()
 
     async def _due(self) -> AsyncIterator[bytes]:
-        while not self._queue.empty() and self._listener.ending is None:
+        for _ in range(
+            self._queue.qsize()
+        ):  # those of now: what a flood adds waits for the next round
+            if self._listener.ending is not None:
+                return
             event = self._queue.get_nowait()
             if isinstance(event, LogEvent):
                 yield self._log_frame(event)

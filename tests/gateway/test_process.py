@@ -13,7 +13,7 @@ import pytest
 
 from gateway.pages.environment import DIST
 from tests.gateway.browser import ORIGIN, Browser
-from tests.gateway.conftest import DEPLOYMENT_SECRET, SECRET
+from tests.gateway.conftest import DEPLOYMENT_SECRET, SECRET, Gateway
 from tests.gateway.fake_meter import FakeMeter
 from tests.gateway.fake_spawner import FakeSpawner
 from tests.gateway.quickly import serving
@@ -76,6 +76,14 @@ async def test_admin_link_is_made_until_there_is_an_admin(tmp_path: Path) -> Non
     assert first["admin"] is False
     assert first["url"].startswith(f"{ORIGIN}/setup/")
     assert first["url"].rsplit("/", 1)[1].encode() not in (tmp_path / "gateway.db").read_bytes()
+
+
+async def test_admin_link_says_so_when_there_is_an_admin(tmp_path: Path, gateway: Gateway) -> None:
+    await gateway.admin()
+    assert json.loads((await _verb(tmp_path, "admin-link"))[1]) == {"admin": True}
+    again = json.loads((await _verb(tmp_path, "admin-link", "--always"))[1])
+    page = await gateway.browser().visit(again["url"].removeprefix(ORIGIN))
+    assert 'name="password"' in page.text
 
 
 @asynccontextmanager
