@@ -22,6 +22,7 @@ from metering_proxy.api import providers as providers_api
 from metering_proxy.api import tenants as tenants_api
 from metering_proxy.keys import Keys
 from metering_proxy.ledger.ledger import Ledger
+from metering_proxy.ledger.tidying import tidy
 from metering_proxy.ledger.verify import verify
 from metering_proxy.ledger.windows import Calendar
 from metering_proxy.providers import known
@@ -40,6 +41,7 @@ from metering_proxy.usage import Reports
 PACKAGE = "metering_proxy"
 _SWEEP_EVERY_S = 10.0
 _VERIFY_EVERY_S = 600.0
+_TIDY_EVERY_S = 3600.0
 _LIMITS = httpd.Limits(connections=256)
 
 
@@ -169,4 +171,5 @@ def _jobs(db: Database, ledger: Ledger, telemetry: Telemetry) -> list[Job]:
     return [
         Job("sweep", _SWEEP_EVERY_S, sweep, everywhere=True),
         Job("verify", _VERIFY_EVERY_S, prove),
+        Job("tidy", _TIDY_EVERY_S, lambda: tidy(db)),
     ]

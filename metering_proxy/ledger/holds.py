@@ -7,6 +7,7 @@ which PostgreSQL checks again after it has waited for a row.
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from metering_proxy import models
@@ -50,10 +51,12 @@ class _Taken(Exception):
 
 def _read_windows(tx: Tx, op: Reserve) -> dict[str, int]:
     """What each window has left. A window that nobody has used yet is made."""
-    first = min(window.start_at for window in op.windows)
+    keys: dict[str, Any] = {"account": op.account}
+    for n, window in enumerate(op.windows):
+        keys[f"k{n}"], keys[f"s{n}"] = window.kind, window.start_at
     found = {
         (kind, start_at): spent + held
-        for kind, start_at, spent, held in tx.rows(_READ, {"account": op.account, "first": first})
+        for kind, start_at, spent, held in tx.rows(_read(len(op.windows)), keys)
     }
     left = {}
     for window in op.windows:
@@ -64,10 +67,16 @@ def _read_windows(tx: Tx, op: Reserve) -> dict[str, int]:
     return left
 
 
-_READ = (
-    "SELECT kind, start_at, spent, held FROM account_window"
-    " WHERE account = :account AND start_at >= :first"
-)
+@lru_cache
+def _read(windows: int) -> str:
+    """The query for so many windows by their keys: an account has a row for every minute that it was active."""
+    keys = " OR ".join(f"(kind = :k{n} AND start_at = :s{n})" for n in range(windows))
+    return (
+        "SELECT kind, start_at, spent, held FROM account_window"  # noqa: S608 (numbered names)
+        f" WHERE account = :account AND ({keys})"
+    )
+
+
 _OPEN = (
     "INSERT INTO account_window (account, kind, start_at, spent, held)"
     " VALUES (:account, :kind, :start_at, 0, 0) ON CONFLICT DO NOTHING"

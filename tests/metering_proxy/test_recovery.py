@@ -4,6 +4,7 @@ from infra.kit.clock import FakeClock
 from infra.kit.db import Database, sql
 from metering_proxy.ledger.endings import RENEWAL_TOKENS
 from metering_proxy.ledger.ledger import Ledger
+from metering_proxy.ledger.tidying import tidy
 from metering_proxy.ledger.verify import verify
 from tests.metering_proxy.books import ask, end, hold_of, value, windows
 
@@ -87,3 +88,27 @@ async def test_renewal_keeps_a_living_call(
     clock.advance(50)
     assert (await ledger.sweep()).charged == 0
     assert await ledger.settle(end(hold))
+
+
+async def test_tidying_forgets_minutes_and_endings_but_no_entry_and_nothing_held(
+    clocked: tuple[Database, Ledger], clock: FakeClock
+) -> None:
+    db, ledger = clocked
+    clock.advance(-3600)
+    done, running = await hold_of(ledger, ask("a")), await hold_of(ledger, ask("b"))
+    await ledger.settle(end(done))
+    clock.advance(40 * 86_400)
+    await ledger.first_output(running)
+    await tidy(db)
+    assert await value(db, "SELECT count(*) FROM entry") == 1
+    assert await value(db, "SELECT request_id FROM reservation") == running.request_id
+    kinds = "SELECT count(*) FROM account_window WHERE account = 'a'"
+    assert await value(db, f"{kinds} AND kind = 'requests_minute'") == 0
+    assert await value(db, f"{kinds} AND kind = 'charge_month'") == 1
+    assert (
+        await value(
+            db, "SELECT held FROM account_window WHERE account = 'b' AND kind = 'requests_minute'"
+        )
+        == 1
+    )
+    assert (await verify(db)).whole

@@ -1,0 +1,22 @@
+"""What may be forgotten: counters of minutes long gone, and reservations that ended. Entries are kept for ever."""
+
+from infra.kit.db import Database, sql
+
+_MINUTES_KEPT_MS = 2 * 86_400_000
+_RESERVATIONS_KEPT_MS = 35 * 86_400_000
+_MINUTES = sql(
+    "DELETE FROM account_window WHERE kind IN ('requests_minute', 'tokens_minute', 'charge_minute')"
+    " AND held = 0 AND start_at < :before_at"
+)
+_RESERVATIONS = sql(
+    "DELETE FROM reservation WHERE state IN ('settled', 'released', 'charged_estimate')"
+    " AND lease_until_at < :before_at"
+)
+
+
+async def tidy(db: Database) -> None:
+    """Deletes what no limit, report or recovery will ask for again."""
+    async with db.transaction() as tx:
+        now_at = await tx.now_at()
+        await tx.execute(_MINUTES, {"before_at": now_at - _MINUTES_KEPT_MS})
+        await tx.execute(_RESERVATIONS, {"before_at": now_at - _RESERVATIONS_KEPT_MS})
