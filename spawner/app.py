@@ -49,7 +49,7 @@ async def running(
         if not await at_head(base.db, "spawner"):
             raise NotMigrated("the database is not migrated: run `python -m spawner migrate`")
         here = chosen or await choose.choose(settings, base.metrics)
-        spawner = wiring.wire(base, here)
+        spawner = wiring.assemble(base, here)
         try:
             await _begin(spawner)
             yield spawner

@@ -50,9 +50,8 @@ class Cull:
         await asyncio.gather(*(consider(row) for row in ready if self._idle(row)))
 
     async def _consider(self, row: Row) -> None:
-        fresh = await self.supervise.visit(
-            row
-        )  # asked again, right before: it may have become busy
+        # Asked again, right before: it may have become busy since the last round.
+        fresh = await self.supervise.visit(row)
         if fresh is None or not self._idle(fresh):
             return
         try:

@@ -7,13 +7,14 @@ from infra.kit.db import Database
 from infra.kit.jobs import Job, Jobs
 from infra.kit.tracing import Tracing
 from metering_proxy.client import MeterClient
+from spawner import wire
 from spawner.agent_client import AgentClient
 from spawner.choose import Chosen
 from spawner.cull import Cull, WakeForSchedules
 from spawner.drive import Drivers
 from spawner.ensure import Ensure
 from spawner.faults import Faults
-from spawner.instances import Row
+from spawner.instances import Row, outside
 from spawner.journal import Journal
 from spawner.keys import Keys
 from spawner.metrics import SpawnerMetrics
@@ -60,6 +61,15 @@ class Spawner:
     schedules: WakeForSchedules
     jobs: Jobs
 
+    def shown(self, row: Row) -> wire.Instance:
+        """The row as callers see it."""
+        return outside(
+            row,
+            now_at=self.base.clock.now_at(),
+            plans=self.plans,
+            owner_uid=self.chosen.runtime.owner.uid,
+        )
+
 
 def base(settings: Settings, *, clock: Clock | None = None) -> Base:
     """Database, clients and instruments, as the settings say. `clock`: a test's own."""
@@ -73,7 +83,7 @@ def base(settings: Settings, *, clock: Clock | None = None) -> Base:
     )
 
 
-def wire(on: Base, chosen: Chosen) -> Spawner:
+def assemble(on: Base, chosen: Chosen) -> Spawner:
     """A whole spawner, at rest, on the runtime that was chosen."""
     settings, db, clock, metrics = on.settings, on.db, on.clock, on.metrics
     runtime, layout = chosen.runtime, chosen.layout

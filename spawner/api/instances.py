@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from spawner import wire
 from spawner.api.parameters import Tenant
-from spawner.instances import Row, absent, outside, read
+from spawner.instances import Row, absent, read
 from spawner.query import query
 
 if TYPE_CHECKING:
@@ -17,18 +17,10 @@ def router(spawner: "Spawner") -> APIRouter:
     """`/instances…`, without its events."""
     routes = APIRouter()
 
-    def shown(row: Row) -> wire.Instance:
-        return outside(
-            row,
-            now_at=spawner.base.clock.now_at(),
-            plans=spawner.plans,
-            owner_uid=spawner.chosen.runtime.owner.uid,
-        )
-
     @routes.put("/instances/{tenant}")
     async def wake(tenant: Tenant, body: wire.Wake, response: Response) -> wire.Instance:
         if body.wake:
-            instance = shown(await spawner.ensure.awake(tenant, body.reason))
+            instance = spawner.shown(await spawner.ensure.awake(tenant, body.reason))
         else:
             instance = await look(tenant)
         response.status_code = 200 if instance.state == "ready" or not body.wake else 202
@@ -38,14 +30,14 @@ def router(spawner: "Spawner") -> APIRouter:
     async def look(tenant: Tenant) -> wire.Instance:
         async with spawner.base.db.read() as reading:
             row = await read(reading, tenant)
-        return shown(row) if row else absent(tenant)
+        return spawner.shown(row) if row else absent(tenant)
 
     @routes.delete("/instances/{tenant}", status_code=202)
     async def stop(
         tenant: Tenant, reason: Annotated[str, Query(max_length=64)] = "admin"
     ) -> wire.Instance:
         message = "An administrator put it to sleep" if reason == "admin" else None
-        return shown(await spawner.ensure.asleep(tenant, message))
+        return spawner.shown(await spawner.ensure.asleep(tenant, message))
 
     @routes.put("/instances/{tenant}/activity", status_code=204)
     async def activity(tenant: Tenant, body: wire.Activity) -> None:
@@ -55,7 +47,7 @@ def router(spawner: "Spawner") -> APIRouter:
     async def pages(body: wire.InstanceQuery) -> wire.InstancePage:
         async with spawner.base.db.read() as reading:
             rows, total = await query(reading, body)
-        shown_rows = [shown(one) if isinstance(one, Row) else absent(one) for one in rows]
+        shown_rows = [spawner.shown(one) if isinstance(one, Row) else absent(one) for one in rows]
         return wire.InstancePage(rows=shown_rows, total=total)
 
     return routes

@@ -6,7 +6,6 @@ from fastapi import APIRouter
 
 from spawner import wire
 from spawner.api.parameters import Tenant
-from spawner.instances import Row, outside
 
 if TYPE_CHECKING:
     from spawner.wiring import Spawner
@@ -16,21 +15,16 @@ def router(spawner: "Spawner") -> APIRouter:
     """`/tenants/{tenant}/…`."""
     routes = APIRouter()
 
-    def shown(row: Row) -> wire.Instance:
-        owner_uid = spawner.chosen.runtime.owner.uid
-        now_at = spawner.base.clock.now_at()
-        return outside(row, now_at=now_at, plans=spawner.plans, owner_uid=owner_uid)
-
     @routes.put("/tenants/{tenant}/suspension")
     async def suspend(tenant: Tenant) -> wire.Instance:
-        return shown(await spawner.ensure.suspend(tenant))
+        return spawner.shown(await spawner.ensure.suspend(tenant))
 
     @routes.delete("/tenants/{tenant}/suspension")
     async def resume(tenant: Tenant) -> wire.Instance:
-        return shown(await spawner.ensure.resume(tenant))
+        return spawner.shown(await spawner.ensure.resume(tenant))
 
     @routes.put("/tenants/{tenant}/plan")
     async def plan(tenant: Tenant, body: wire.PlanChoice) -> wire.Instance:
-        return shown(await spawner.ensure.set_plan(tenant, body.plan))
+        return spawner.shown(await spawner.ensure.set_plan(tenant, body.plan))
 
     return routes

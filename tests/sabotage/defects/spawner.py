@@ -15,7 +15,7 @@ SPAWNER = [
         name="cull-without-asking-again",
         why="a turn that began since the last poll would be cut off",
         file="spawner/cull.py",
-        old="fresh = await self.supervise.visit(\n            row\n        )",
+        old="fresh = await self.supervise.visit(row)",
         new="fresh: Row | None = row",
         tests=("tests/spawner/test_cull.py",),
     ),
