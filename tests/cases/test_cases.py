@@ -1,0 +1,58 @@
+"""Every case has a row that is true: its tests exist, or it cannot arise and a test keeps it so, or it is named
+as work of a later room."""
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+AREAS = ("agent", "metering", "spawning", "web")
+
+
+def rows(area: str) -> list[dict[str, Any]]:
+    """The cases of an area."""
+    found: list[dict[str, Any]] = tomllib.loads(
+        (Path(__file__).parent / f"{area}.toml").read_text()
+    )["case"]
+    return found
+
+
+CASES = [
+    pytest.param(area, row, id=f"{area}-{row['number']}") for area in AREAS for row in rows(area)
+]
+
+
+@cache
+def functions_in(path: Path) -> frozenset[str]:
+    """Names of the test functions in a file."""
+    return frozenset(re.findall(r"^\s*(?:async )?def (test_\w+)\(", path.read_text(), re.M))
+
+
+@pytest.mark.parametrize(("area", "case"), CASES)
+def test_row_is_true(area: str, case: dict[str, Any]) -> None:
+    assert case["about"]
+    held, cannot, later = case.get("tests", []), case.get("cannot"), case.get("later")
+    assert bool(held) != bool(later), "a case is held by tests or is for later"
+    assert not (cannot and later)
+    for test in held:
+        path, _, name = test.partition("::")
+        assert (ROOT / path).is_file(), f"{path} is gone"
+        assert name in functions_in(ROOT / path), f"{test} is gone"
+    if cannot:
+        assert (ROOT / case["decision"]).is_file()
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_numbers_are_unique_and_in_order(area: str) -> None:
+    numbers = [row["number"] for row in rows(area)]
+    assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_at_most_a_fifth_cannot_arise(area: str) -> None:
+    all_rows = rows(area)
+    assert sum("cannot" in row for row in all_rows) <= len(all_rows) / 5
