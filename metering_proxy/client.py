@@ -83,7 +83,7 @@ class MeterClient:
         return wire.Providers.model_validate(answer).providers
 
     async def create_provider(self, new: wire.NewProvider) -> wire.Provider:
-        """Makes a connection, live at once. Raises `invalid` with `details.fields`, `conflict` (name taken)."""
+        """Makes a connection, live at once. Raises `invalid` with `details.fields`."""
         answer = await self._service.call("POST", "/providers", body=new.model_dump())
         return wire.Provider.model_validate(answer)
 

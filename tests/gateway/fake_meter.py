@@ -1,6 +1,7 @@
 """A meter that keeps its contract in memory, with whatever spend and providers a test gives it."""
 
 from typing import Any
+from zoneinfo import available_timezones
 
 from fastapi import FastAPI, Request, Response
 from starlette.responses import JSONResponse
@@ -8,6 +9,8 @@ from starlette.responses import JSONResponse
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire as meter_wire
 from tests.gateway.fake_room import room
+
+_LIMITS = {"free": 1_000_000_000, "plus": 20_000_000_000}
 
 
 class FakeMeter:
@@ -44,7 +47,7 @@ class FakeMeter:
 
     def _limit(self, tenant: str) -> int | None:
         row = self.tenants.get(tenant)
-        plan = {"free": 1_000_000_000, "plus": 20_000_000_000}[row.plan if row else "free"]
+        plan = _LIMITS[row.plan if row else "free"]
         if row is None or "charge_month_nanos" not in row.quota.model_fields_set:
             return plan
         return row.quota.charge_month_nanos
@@ -58,6 +61,8 @@ class FakeMeter:
         @app.put("/tenants/{tenant}")
         async def put(tenant: str, body: meter_wire.TenantState) -> Any:
             noted(f"tenant {tenant} {body.plan} {body.status} {body.version}")
+            if body.plan not in _LIMITS:
+                raise AlcoveError("invalid", "there is no such plan")
             known = self.tenants.get(tenant)
             if known is None or body.version > known.version:
                 known = meter_wire.Tenant(
@@ -86,7 +91,10 @@ class FakeMeter:
 
         @app.get("/usage")
         async def usage(request: Request, tenant: str | None = None, group: str = "") -> Any:
-            noted(f"usage {tenant} {request.query_params.get('zone')}")
+            zone = request.query_params.get("zone", "UTC")
+            noted(f"usage {tenant} {zone}")
+            if zone not in available_timezones():
+                raise AlcoveError("invalid", "there is no such zone", reason="zone")
             rows = [row for row in self.usage if tenant in (None, row.tenant)]
             named = group.split(",") if group else []
             shown = [
@@ -96,7 +104,7 @@ class FakeMeter:
                 for row in rows
             ]
             return {
-                "zone": request.query_params.get("zone", "UTC"),
+                "zone": zone,
                 "rows": [row.model_dump() for row in shown],
                 "totals": _sums(rows),
             }
@@ -147,9 +155,9 @@ class FakeMeter:
         @app.post("/providers")
         async def create(body: meter_wire.NewProvider) -> Any:
             noted("create provider")
-            if any(each.name == body.name for each in self.providers):
-                problem = {"field": "name", "problem": "There is one of this name."}
-                raise AlcoveError("conflict", "name taken", fields=[problem])
+            if body.kind in ("openai", "anthropic") and not body.key:
+                problem = {"field": "key", "problem": "the provider's key is needed"}
+                raise AlcoveError("invalid", problem["problem"], fields=[problem])
             self.keys.append(body.key)
             made = meter_wire.Provider(
                 id=f"p{len(self.providers) + 1}",

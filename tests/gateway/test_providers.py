@@ -78,10 +78,11 @@ async def test_empty_key_keeps_the_one_that_is_there(gateway: Gateway) -> None:
 
 async def test_meters_refusal_is_shown_at_its_field(gateway: Gateway) -> None:
     root = await gateway.admin()
-    await root.submit("/admin/providers", kind="openai", name="OpenAI", key=KEY)
-    twice = await root.submit("/admin/providers", kind="openai", name="OpenAI", key=KEY)
-    assert twice.status == 409
-    assert "There is one of this name." in twice.text
+    refused = await root.submit("/admin/providers", kind="openai", name="OpenAI", key="")
+    assert refused.status == 400
+    assert "the provider&#39;s key is needed" in refused.text
+    assert 'value="OpenAI"' in refused.text
+    assert gateway.meter.providers == []
 
 
 async def test_provider_is_made_default_tested_and_removed(gateway: Gateway) -> None:
