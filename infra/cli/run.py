@@ -16,7 +16,7 @@ from infra.cli.home import Home, Trouble, free_port, location, open_home
 from infra.kit.client import ServiceClient
 from infra.setup import say
 
-_SWEEP_S = 3.5
+_SWEEP_S = 4.5
 
 
 def run() -> int:
@@ -63,10 +63,8 @@ class _Run:
         _prepare_sockets(home)
         port = _remembered_port(home)
         await self._agent_image()
-        await self._migrate()
-        await self._up(*services.models(home))
-        await self._up(services.meter(home))
-        await self._up(services.spawner(home))
+        await asyncio.gather(self._migrate(), self._up(*services.models(home)))
+        await self._up(services.meter(home), services.spawner(home))
         host = await self._host()
         await self._up(services.gateway(home, port, agent_uid=_agent_uid(host)))
         for child in self._started:

@@ -41,7 +41,7 @@ def spawner(home: Home) -> Spec:
         command=_module("spawner"),
         environment=environment(home, "spawner"),
         url=_control(home, "spawner"),
-        stop_s=4.0,
+        stop_s=3.5,
     )
 
 
