@@ -155,10 +155,10 @@ async def test_second_answer_hidden_behind_the_first_is_not_believed(
     path = _replace_agent(gateway, tenant, tmp_path)
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: "
 
-    async def surplus(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def surplus(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(head + b"7\r\n\r\n" + b'"first"' + head + b"8\r\n\r\n" + b'"hidden"')
         await writer.drain()
-        await asyncio.sleep(1)
+        await reader.read()  # until the other side closes
 
     async with listening(path, surplus) as seen:
         for _ in range(3):
