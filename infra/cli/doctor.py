@@ -5,7 +5,7 @@ import os
 import platform
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from infra.cli.home import ROOT, location
@@ -24,9 +24,9 @@ class Finding:
     needed: bool = False
 
 
-def doctor() -> int:
-    """Print every finding; 1 when something needed is missing, else 0."""
-    findings = [check() for check in CHECKS]
+def doctor(checks: Sequence[Callable[[], Finding]] | None = None) -> int:
+    """Print what every check (CHECKS) finds; 1 when something needed is missing, else 0."""
+    findings = [check() for check in checks or CHECKS]
     for finding in findings:
         mark = "✓" if finding.ok else ("✗" if finding.needed else "!")
         say.line(f"  {mark} {finding.what}{'' if finding.ok else f' → {finding.cost}'}")

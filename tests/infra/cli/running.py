@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,4 +74,6 @@ class Run:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        if (self.place / "data" / "state.json").exists():
+            shutil.rmtree(str(self.state()["sockets"]), ignore_errors=True)
         self._output.close()

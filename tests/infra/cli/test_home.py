@@ -1,6 +1,8 @@
 import os
 import socket
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,11 @@ from infra.cli.home import (
 
 
 @pytest.fixture
-def runtime(monkeypatch: pytest.MonkeyPatch) -> Path:
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A short runtime directory, as a login gives one."""
-    import tempfile
-
-    path = Path(tempfile.mkdtemp(prefix="a", dir="/tmp"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
-    return path
+    with tempfile.TemporaryDirectory(prefix="a", dir="/tmp") as path:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", path)
+        yield Path(path)
 
 
 def mode(path: Path) -> int:
