@@ -1,6 +1,9 @@
 """The defects, a file a room."""
 
+from tests.sabotage.defects.agent import AGENT
+from tests.sabotage.defects.gateway import GATEWAY
 from tests.sabotage.defects.kit import KIT
+from tests.sabotage.defects.meter import METER
 from tests.sabotage.defects.spawner import SPAWNER
 
-DEFECTS = [*KIT, *SPAWNER]
+DEFECTS = [*KIT, *METER, *SPAWNER, *AGENT, *GATEWAY]

@@ -1,0 +1,108 @@
+"""Defects in the metering proxy."""
+
+from tests.sabotage.defect import Defect
+
+_BOOKS = "tests/metering_proxy/test_ledger.py"
+_RECOVERY = "tests/metering_proxy/test_recovery.py"
+_ENDINGS = "tests/metering_proxy/test_endings.py"
+
+METER = [
+    Defect(
+        name="reserve-without-its-condition",
+        why="two processes at the edge of a limit would both get what is left of it",
+        file="metering_proxy/ledger/holds.py",
+        old='    " AND spent + held + :amount <= :lim"\n',
+        new='    " AND :lim >= 0"\n',
+        tests=(
+            f"{_BOOKS}::test_limit_holds_when_another_process_takes_the_rest_between_look_and_leap",
+        ),
+    ),
+    Defect(
+        name="forget-what-running-calls-hold",
+        why="calls at once would each see the whole balance",
+        file="metering_proxy/ledger/holds.py",
+        old="(kind, start_at): spent + held\n",
+        new="(kind, start_at): spent\n",
+        tests=(_BOOKS, "tests/metering_proxy/test_limits.py"),
+    ),
+    Defect(
+        name="settle-twice",
+        why="a settlement that is delivered again would be charged again",
+        file="metering_proxy/ledger/endings.py",
+        old="    \" WHERE request_id = :id AND state IN ('open', 'dispatched')\"\n",
+        new='    " WHERE request_id = :id"\n',
+        tests=(_BOOKS,),
+    ),
+    Defect(
+        name="release-what-was-sent",
+        why="a killed process would make every running call free",
+        file="metering_proxy/ledger/endings.py",
+        old='        if state == "open":\n',
+        new='        if state in ("open", "dispatched"):\n',
+        tests=(_RECOVERY,),
+    ),
+    Defect(
+        name="skip-settlement-on-abort",
+        why="an answer that breaks off would cost nothing and hold its money for a minute",
+        file="metering_proxy/tenant_side/call.py",
+        old="            if not call.settled:\n                self._settle(call)\n",
+        new="            pass\n",
+        tests=(_ENDINGS,),
+    ),
+    Defect(
+        name="stop-when-the-caller-leaves",
+        why="leaving early would be a way to pay less than was generated",
+        file="metering_proxy/tenant_side/call.py",
+        old="            exchange.gone = True\n            raise\n",
+        new="            exchange.gone = True\n            task.cancel()\n            raise\n",
+        tests=(_ENDINGS,),
+    ),
+    Defect(
+        name="accept-a-strangers-key",
+        why="a stolen key would open every tenant's door",
+        file="metering_proxy/tenant_side/door.py",
+        old="        if key is not None and key.tenant == exchange.tenant:\n",
+        new="        if key is not None:\n",
+        tests=("tests/metering_proxy/test_walls.py",),
+    ),
+    Defect(
+        name="drop-a-frame-that-carries-usage",
+        why="the last words of providers that put usage beside them would vanish",
+        file="metering_proxy/wires/openai_chat.py",
+        old='isinstance(chunk.get("usage"), dict) and not chunk.get("choices")',
+        new='isinstance(chunk.get("usage"), dict)',
+        tests=("tests/metering_proxy/test_streams.py",),
+    ),
+    Defect(
+        name="take-true-for-a-number",
+        why="`max_tokens: true` would reserve for one token and buy thousands",
+        file="metering_proxy/wires/numbers.py",
+        old="    if type(value) is not int:\n",
+        new="    if not isinstance(value, int):\n",
+        tests=("tests/metering_proxy/test_requests.py",),
+    ),
+    Defect(
+        name="older-decision-wins",
+        why="a late delivery from the outbox would undo a suspension",
+        file="metering_proxy/tenants.py",
+        old="newer = table.c.version < state.version",
+        new="newer = table.c.version != state.version",
+        tests=("tests/metering_proxy/test_tenants.py",),
+    ),
+    Defect(
+        name="days-of-utc",
+        why="a person's today would begin at somebody else's midnight",
+        file="metering_proxy/ledger/windows.py",
+        old="    local = datetime.fromtimestamp(at / 1000, tz)\n",
+        new="    local = datetime.fromtimestamp(at / 1000, UTC)\n",
+        tests=("tests/metering_proxy/test_reports.py",),
+    ),
+    Defect(
+        name="forget-the-markup",
+        why="every customer of a paid plan would be charged the bare cost",
+        file="metering_proxy/tenant_side/settling.py",
+        old="money.with_markup(cost_nanos, terms.standing.plan.markup_ppm)",
+        new="cost_nanos",
+        tests=("tests/metering_proxy/test_limits.py",),
+    ),
+]
