@@ -14,6 +14,7 @@ from gateway.accounts.passwords import Passwords
 from gateway.api import agent, live, pending
 from gateway.background import Background
 from gateway.limits import Limits
+from gateway.metrics import GatewayMetrics
 from gateway.pages import account, chat, doors, errors, statics, usage
 from gateway.pages.admin import host, providers, spend, tenants
 from gateway.pages.environment import DIST
@@ -27,6 +28,7 @@ from gateway.settings import GatewaySettings
 from gateway.stream.hub import Hub
 from gateway.tenants.activity import Activity
 from gateway.tenants.administration import Administration
+from gateway.tenants.directory import Directory
 from gateway.tenants.outbox import Outbox
 from gateway.web.cookies import Cookies
 from gateway.web.crowding import Crowding
@@ -38,7 +40,6 @@ from infra.kit import service
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
-from infra.kit.metrics import Metrics
 from infra.kit.seal import Sealer
 from infra.kit.tracing import Tracing
 from metering_proxy.client import MeterClient
@@ -84,21 +85,21 @@ def build(
 ) -> Parts:
     """The parts, wired. `own_clock`: the database is told the time by it (tests), not by its server."""
     db = Database(settings.gateway_database_url, clock=own_clock)
-    background = Background()
+    background, metrics = Background(), GatewayMetrics()
     meter = MeterClient(settings.meter_url, settings.service_secret)
     spawner = SpawnerClient(settings.spawner_url, settings.service_secret)
     hub = Hub(db, limits)
     instances = Instances(spawner)
     upstreams = Upstreams(settings.deployment_secret, settings.agent_uid, limits, clock)
-    relay = Relay(instances, upstreams, limits)
+    relay = Relay(instances, upstreams, limits, metrics)
     store = PendingStore(Sealer.from_secrets(settings.sealing_key), limits)
-    outbox = Outbox(db, meter, spawner, limits)
+    outbox = Outbox(db, meter, spawner, limits, metrics)
     return Parts(
         settings=settings,
         limits=limits,
         clock=clock,
         db=db,
-        metrics=Metrics("gateway"),
+        metrics=metrics,
         cookies=Cookies(settings.is_https),
         pages=pages.environment(dist, clock),
         background=background,
@@ -111,10 +112,11 @@ def build(
         upstreams=upstreams,
         relay=relay,
         pending=store,
-        delivery=Delivery(db, store, instances, relay, hub, background, limits, clock),
+        delivery=Delivery(db, store, instances, relay, hub, background, limits, clock, metrics),
         activity=Activity(spawner, background, limits, clock),
         outbox=outbox,
         administration=Administration(db, outbox, instances, hub),
+        directory=Directory(db, meter, spawner),
     )
 
 

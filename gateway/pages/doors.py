@@ -39,9 +39,11 @@ async def sign_up(request: Request) -> Response:
     try:
         entered = await parts(request).doors.sign_up(email, password, visitor(request))
     except AlcoveError as error:
+        _count(request, "sign_up", error)
         return await _refused(
             error, await _sign_up(request, {"email": email}, _errors(error), _status(error))
         )
+    _count(request, "sign_up")
     return await _enter(request, entered, "/chat")
 
 
@@ -62,10 +64,12 @@ async def sign_in(request: Request) -> Response:
     try:
         entered = await parts(request).doors.sign_in(email, password, visitor(request))
     except AlcoveError as error:
+        _count(request, "sign_in", error)
         shown = await _sign_in(
             request, {"email": email}, {"": error.message}, target, _status(error)
         )
         return await _refused(error, shown)
+    _count(request, "sign_in")
     return await _enter(request, entered, target)
 
 
@@ -97,8 +101,10 @@ async def setup(request: Request, token: str) -> Response:
     try:
         entered = await parts(request).doors.set_up(token, email, password, visitor(request))
     except AlcoveError as error:
+        _count(request, "setup", error)
         shown = await _setup(request, token, {"email": email}, _errors(error), _status(error))
         return await _refused(error, shown)
+    _count(request, "setup")
     return await _enter(request, entered, "/admin/providers")
 
 
@@ -160,6 +166,13 @@ def _status(error: AlcoveError) -> int:
     if error.code not in _SHOWN_IN_FORM:
         raise error
     return error.status
+
+
+def _count(request: Request, door: str, error: AlcoveError | None = None) -> None:
+    outcome = "opened" if error is None else "refused"
+    if error is not None and error.code == "rate_limited":
+        outcome = "throttled"
+    parts(request).metrics.doors.labels(door, outcome).inc()
 
 
 async def _refused(error: AlcoveError, shown: Response) -> Response:

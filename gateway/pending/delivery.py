@@ -12,6 +12,7 @@ import orjson
 
 from gateway.background import Background
 from gateway.limits import Limits
+from gateway.metrics import GatewayMetrics
 from gateway.pending.store import PendingStore, Waiting
 from gateway.relay.forward import Answer, Call, Relay
 from gateway.relay.instances import Instances
@@ -42,9 +43,11 @@ class Delivery:
         background: Background,
         limits: Limits,
         clock: Clock,
+        metrics: GatewayMetrics,
     ) -> None:
         self._db, self._store, self._instances, self._relay = db, store, instances, relay
         self._hub, self._background, self._limits, self._clock = hub, background, limits, clock
+        self._metrics = metrics
         self._driving: set[str] = set()
         self._again: set[str] = set()
 
@@ -52,6 +55,7 @@ class Delivery:
         """Keeps a message and wakes the agent for it. Raises as `PendingStore.add`."""
         async with self._db.transaction() as tx:
             await self._store.add(tx, scope, conversation_id, client_id, text)
+        self._metrics.kept.inc()
         self.kick(scope)
 
     async def something_waits(self, scope: Scope) -> bool:
@@ -149,6 +153,7 @@ class Delivery:
         if answer.status in (200, 202):
             async with self._db.transaction() as tx:
                 await self._store.remove(tx, scope, message.client_message_id)
+            self._metrics.handed_over.labels("delivered").inc()
             self._hub.tell(scope.tenant, "pending")
             return True
         if (answer.status >= 500 or answer.status == 429) and attempts < _ATTEMPTS:
@@ -157,6 +162,7 @@ class Delivery:
         return True
 
     async def _fail(self, scope: Scope, error: AlcoveError, client_id: str | None = None) -> None:
+        self._metrics.handed_over.labels("failed").inc()
         log.warning("pending.failed", extra={"tenant": scope.tenant, "code": error.code})
         async with self._db.transaction() as tx:
             await self._store.fail(tx, scope, error, client_id)

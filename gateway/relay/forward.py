@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import orjson
 
 from gateway.limits import Limits
+from gateway.metrics import GatewayMetrics
 from gateway.relay.instances import Instances
 from gateway.relay.upstreams import Upstreams
 from infra.kit import log, tracing
@@ -20,6 +21,7 @@ from infra.kit.relay import Headers, RelayRequest, RelayResponse
 from spawner.wire import Instance
 
 _TO_AGENT = ("accept", "content-type")
+_OUTCOMES = {"unavailable": "not_ready", "timeout": "timeout"}
 _ON_ITS_WAY = ("creating", "starting", "ready")
 
 
@@ -44,8 +46,11 @@ class Answer:
 class Relay:
     """Sends calls to agents that are awake. Never wakes one."""
 
-    def __init__(self, instances: Instances, upstreams: Upstreams, limits: Limits) -> None:
+    def __init__(
+        self, instances: Instances, upstreams: Upstreams, limits: Limits, metrics: GatewayMetrics
+    ) -> None:
         self._instances, self._upstreams, self._limits = instances, upstreams, limits
+        self._metrics = metrics
         self._in_flight: Counter[str] = Counter()
 
     async def send(self, tenant: str, call: Call) -> Answer:
@@ -58,7 +63,13 @@ class Relay:
             raise AlcoveError("rate_limited", "too many requests at once", retry_after_s=1)
         self._in_flight[tenant] += 1
         try:
-            return await self._send(tenant, call)
+            answer = await self._send(tenant, call)
+        except AlcoveError as error:
+            self._metrics.relayed.labels(_OUTCOMES.get(error.code, "refused")).inc()
+            raise
+        else:
+            self._metrics.relayed.labels("answered").inc()
+            return answer
         finally:
             self._in_flight[tenant] -= 1
             if not self._in_flight[tenant]:

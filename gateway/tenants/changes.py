@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, delete, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import RowMapping
 
@@ -48,6 +48,14 @@ async def due(reading: Reading, room: str, limit: int = 100) -> list[Standing]:
         .limit(limit)
     )
     return [_row_to_standing(row) for row in rows]
+
+
+async def count(reading: Reading, room: str) -> int:
+    """How many tenants' changes `room` has not heard of."""
+    found: int = await reading.value(
+        select(func.count()).select_from(tenant_change).where(tenant_change.c.room == room)
+    )
+    return found
 
 
 async def standing(reading: Reading, tenant_id: str) -> Standing | None:

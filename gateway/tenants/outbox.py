@@ -3,6 +3,7 @@
 import logging
 
 from gateway.limits import Limits
+from gateway.metrics import GatewayMetrics
 from gateway.tenants import changes, store
 from gateway.tenants.changes import Standing
 from infra.kit.db import Database
@@ -18,15 +19,22 @@ class Outbox:
     """Pushes versions; a push is safe to repeat and to overtake, since the highest version wins."""
 
     def __init__(
-        self, db: Database, meter: MeterClient, spawner: SpawnerClient, limits: Limits
+        self,
+        db: Database,
+        meter: MeterClient,
+        spawner: SpawnerClient,
+        limits: Limits,
+        metrics: GatewayMetrics,
     ) -> None:
-        self._db, self._meter, self._spawner, self._limits = db, meter, spawner, limits
+        self._db, self._meter, self._spawner = db, meter, spawner
+        self._limits, self._metrics = limits, metrics
 
     async def push_due(self) -> None:
         """The job: everything that is due, room by room; a room that is away stops only its own round."""
         for room in changes.ROOMS:
             async with self._db.read() as reading:
                 due = await changes.due(reading, room)
+                self._metrics.changes_due.labels(room).set(await changes.count(reading, room))
             for standing in due:
                 if await self._push(room, standing) == "unavailable":
                     break

@@ -8,6 +8,7 @@ from fastapi import Request
 from gateway.accounts.doors import Doors
 from gateway.background import Background
 from gateway.limits import Limits
+from gateway.metrics import GatewayMetrics
 from gateway.pending.delivery import Delivery
 from gateway.pending.store import PendingStore
 from gateway.quota import Quotas
@@ -18,11 +19,11 @@ from gateway.settings import GatewaySettings
 from gateway.stream.hub import Hub
 from gateway.tenants.activity import Activity
 from gateway.tenants.administration import Administration
+from gateway.tenants.directory import Directory
 from gateway.tenants.outbox import Outbox
 from gateway.web.cookies import Cookies
 from infra.kit.clock import Clock
 from infra.kit.db import Database
-from infra.kit.metrics import Metrics
 from metering_proxy.client import MeterClient
 from spawner.client import SpawnerClient
 
@@ -35,7 +36,7 @@ class Parts:
     limits: Limits
     clock: Clock
     db: Database
-    metrics: Metrics
+    metrics: GatewayMetrics
     cookies: Cookies
     pages: jinja2.Environment
     background: Background
@@ -52,6 +53,7 @@ class Parts:
     activity: Activity
     outbox: Outbox
     administration: Administration
+    directory: Directory
 
 
 def parts(request: Request) -> Parts:

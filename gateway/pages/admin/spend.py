@@ -9,7 +9,6 @@ from fastapi import APIRouter, Depends, Request, Response
 from gateway import words
 from gateway.pages import report
 from gateway.pages.render import page, zone
-from gateway.tenants.directory import Directory
 from gateway.web.identity import admin
 from gateway.web.parts import Parts, parts
 from infra.kit.errors import AlcoveError
@@ -53,7 +52,7 @@ async def _top(here: Parts, from_at: int, to_at: int, zone_name: str) -> list[di
     found = await here.meter.usage(from_at=from_at, to_at=to_at, zone=zone_name, group=("tenant",))
     dearest = sorted(found.rows, key=lambda row: (-row.charge_nanos, row.tenant or ""))[:_TOP]
     ids = [row.tenant for row in dearest if row.tenant]
-    emails = await Directory(here.db, here.meter, here.spawner).emails(ids)
+    emails = await here.directory.emails(ids)
     return [
         {
             "tenant": row.tenant,

@@ -9,7 +9,7 @@ from gateway.pages import report
 from gateway.pages.render import page, see_other, wants_part, zone
 from gateway.pages.usage import month_rows, quota_or_none
 from gateway.tenants import audit, store
-from gateway.tenants.directory import Directory, Query
+from gateway.tenants.directory import Query
 from gateway.web.identity import Admin, actor, admin, form, written_by_our_page
 from gateway.web.parts import Parts, parts
 from infra.kit import ids, money
@@ -30,7 +30,7 @@ async def listing(request: Request) -> Response:
     """The table; htmx takes the partial."""
     here = parts(request)
     query = Query.parse(dict(request.query_params), zone(request))
-    found = await Directory(here.db, here.meter, here.spawner).listing(query)
+    found = await here.directory.listing(query)
     context: dict[str, Any] = {
         "rows": found.rows,
         "total": found.total,
