@@ -158,7 +158,7 @@ class PostgresStore:
         """See `Store.apply`. Accounts are locked in one order by every process."""
         order = sorted(range(len(ops)), key=lambda n: (_account(ops[n]), n))
         async with self._db.engine.begin() as connection:
-            found = await connection.run_sync(self._apply, [ops[n] for n in order])
+            found = await connection.run_sync(self.apply_in, [ops[n] for n in order])
         answers: list[Result] = [False] * len(ops)
         for n, answer in zip(order, found, strict=True):
             answers[n] = answer
@@ -167,7 +167,8 @@ class PostgresStore:
     async def close(self) -> None:
         """See `Store.close`."""
 
-    def _apply(self, connection: Connection, ops: Sequence[Op]) -> list[Result]:
+    def apply_in(self, connection: Connection, ops: Sequence[Op]) -> list[Result]:
+        """The same inside of a transaction that the caller holds open and ends."""
         now_at = self._clock.now_at() if self._clock else connection.scalar(_NOW)
         return _apply_all(_PostgresTx(connection, self._worker, self._lease_ms, now_at), ops)
 

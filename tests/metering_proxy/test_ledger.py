@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy.exc import DBAPIError
 
+from infra.kit import migrate
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from metering_proxy.ledger.ledger import Hold, Ledger
-from metering_proxy.ledger.ops import Op, Refused
-from metering_proxy.ledger.stores import Result
+from metering_proxy.ledger.ops import Op, Refused, Reserved
+from metering_proxy.ledger.stores import PostgresStore, Result
 from metering_proxy.ledger.verify import verify
 from metering_proxy.ledger.writer import Writer
 from tests.metering_proxy.books import END, ask, end, hold_of, value, windows
@@ -95,6 +96,44 @@ async def test_two_hundred_at_once_over_two_processes_never_overspend(
     assert held == 0
     assert await value(db, "SELECT count(*) FROM entry") == done
     assert (await verify(db)).whole
+
+
+async def test_token_limit_is_lowered_to_what_running_calls_leave(
+    clocked: tuple[Database, Ledger],
+) -> None:
+    _, ledger = clocked
+    limit = 2_100_000 + 100_000 + 650 * 2_000 + 1_999
+    assert (await hold_of(ledger, ask("a", limit=limit))).limit == 1_000
+    assert (await hold_of(ledger, ask("a", limit=limit))).limit == 650
+    assert isinstance(await ledger.reserve(ask("a", limit=limit)), Refused)
+
+
+@pytest.mark.postgres
+async def test_limit_holds_when_another_process_takes_the_rest_between_look_and_leap(
+    postgres_url: str, clock: FakeClock
+) -> None:
+    db = Database(postgres_url, clock=clock)
+    await migrate.upgrade(db, "metering_proxy")
+    ledger = Ledger(db, clock=clock)
+    ledger.start()
+    await ledger.release(await hold_of(ledger, ask("a")))  # the windows are there
+    limit = 2_100_000  # one of the two fits
+    first = PostgresStore(db, "other", 60_000, clock)
+    async with db.engine.connect() as other:
+        [held] = await other.run_sync(first.apply_in, [ask("a", limit=limit)])
+        assert isinstance(held, Reserved)
+        asking = asyncio.create_task(ledger.reserve(ask("a", limit=limit)))
+
+        async def waits() -> bool:
+            return await value(db, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 1
+
+        await until(waits, what="the second reservation at the first one's lock")
+        await other.commit()
+    answer = await asking
+    assert isinstance(answer, Refused)
+    assert (await windows(db))["charge_month"] == (0, 2_100_000)
+    await ledger.close()
+    await db.close()
 
 
 @pytest.mark.parametrize("change", ["UPDATE entry SET charge_nanos = 0", "DELETE FROM entry"])

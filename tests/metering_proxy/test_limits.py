@@ -73,6 +73,17 @@ async def test_call_is_refused_when_less_than_the_least_is_left(
     assert await house.held(poor) == 0
 
 
+async def test_charge_is_cost_and_the_plans_markup(
+    house: House, tenant: Tenant, scripted: ScriptedProvider
+) -> None:
+    scripted.then(reply=s.text("x").using(10, 5))
+    paying = await house.tenant("plus")
+    await paying.chat()
+    [entry] = await house.entries(paying)
+    assert (entry["cost_nanos"], entry["charge_nanos"]) == (20_000, 24_000)
+    assert (await house.client.quota(paying.id)).charge_month.spent_nanos == 24_000
+
+
 async def test_quota_raised_by_the_gateway_counts_at_once(
     house: House, tenant: Tenant, scripted: ScriptedProvider
 ) -> None:
