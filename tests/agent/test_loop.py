@@ -13,6 +13,7 @@ from infra.kit.errors import AlcoveError
 from tests import scripted as s
 from tests.agent.meter import ScriptedMeter
 from tests.agent.person import Frame, Person
+from tests.waiting import until
 
 on_both_wires = pytest.mark.parametrize("wire", ["openai", "anthropic"])
 
@@ -405,9 +406,7 @@ async def test_second_call_waits_when_the_plan_allows_one_at_a_time(
     meter.then(s.last_contains("second"), reply=refusal)
     meter.then(s.last_contains("second"), reply=s.text("two"))
     second = await person.say("second")
-    async with asyncio.timeout(10):
-        while len(meter.model_requests) < 2:
-            await asyncio.sleep(0.005)
+    await until(lambda: len(meter.model_requests) == 2)
     gate.open()
     assert (await person.ended(first["turn_id"]))[-1]["type"] == "RUN_FINISHED"
     assert (await person.ended(second["turn_id"]))[-1]["message"]["text"] == "two"
