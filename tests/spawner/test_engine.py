@@ -23,13 +23,15 @@ class LateEngine(Engine):
 
 async def test_cancelled_call_is_waited_for_when_its_thread_goes_on() -> None:
     engine, go_on, done = LateEngine("unix:///nowhere"), threading.Event(), threading.Event()
+    begun = threading.Event()
 
     def late(_: Any) -> None:
+        begun.set()
         go_on.wait(5)
         done.set()
 
     call = asyncio.create_task(engine.call(late))
-    await asyncio.sleep(0.01)
+    await until(begun.is_set)
     call.cancel()
     asyncio.get_running_loop().call_later(0.05, go_on.set)
     with pytest.raises(asyncio.CancelledError):

@@ -162,11 +162,13 @@ class Connection(asyncio.Protocol):
         self._house.trusted(self)
 
     def hold(self) -> None:
+        """Stops reading, so that the sender waits."""
         if not self._held and not self._transport.is_closing():
             self._held = True
             self._transport.pause_reading()
 
     def flow(self) -> None:
+        """Reads on, once nothing that was read is waiting."""
         if self._held and not self._queue and not self._transport.is_closing():
             self._held = False
             self._transport.resume_reading()
