@@ -38,8 +38,8 @@ class Limits:
     header_bytes: int = 32 * 1024
     body_bytes: int = 256 * 1024
     relay_answer_bytes: int = 8 * 1024 * 1024
-    relay_first_byte_s: float = 30.0
-    relay_total_s: float = 60.0
+    relay_first_byte_s: float = 10.0  # the page itself gives up after 20 s
+    relay_total_s: float = 18.0
     relay_in_flight: int = 32
 
     # Streams.

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable
 
+from infra.kit.errors import AlcoveError
 from spawner.client import SpawnerClient
 from spawner.wire import Instance, Reason
 
@@ -28,18 +30,18 @@ class Instances:
         """The instance as the spawner says now; callers at the same time share one question."""
         task = self._asking.get(tenant)
         if task is None:
-            task = asyncio.create_task(self._spawner.instance(tenant))
+            task = asyncio.create_task(_in_plain_words(self._spawner.instance(tenant)))
             self._asking[tenant] = task
             task.add_done_callback(lambda done: self._asked(tenant, done))
         return self.learn(await asyncio.shield(task))
 
     async def wake(self, tenant: str, reason: Reason) -> Instance:
         """Asks for a running instance; answers at once, whatever its state. Raises `forbidden`."""
-        return self.learn(await self._spawner.wake(tenant, reason))
+        return self.learn(await _in_plain_words(self._spawner.wake(tenant, reason)))
 
     async def stop(self, tenant: str) -> Instance:
         """Stops the instance; its data stays."""
-        return self.learn(await self._spawner.stop(tenant))
+        return self.learn(await _in_plain_words(self._spawner.stop(tenant)))
 
     def learn(self, instance: Instance) -> Instance:
         """Takes what the spawner said."""
@@ -68,3 +70,17 @@ class Instances:
         self._asking.pop(tenant, None)
         if not done.cancelled():
             done.exception()  # taken, also when everybody who asked has left
+
+
+async def _in_plain_words(answer: Awaitable[Instance]) -> Instance:
+    """A person who is told that the spawner is away cannot know what that means for them."""
+    try:
+        return await answer
+    except AlcoveError as error:
+        if error.reason == "unreachable" or error.code == "timeout":
+            raise AlcoveError(
+                error.code,
+                "Your assistant cannot be reached just now. Nothing is lost.",
+                reason="spawner_away",
+            ) from error
+        raise

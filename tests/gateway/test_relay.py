@@ -8,7 +8,7 @@ import pytest
 
 from infra.kit import ids
 from tests.gateway.browser import Browser
-from tests.gateway.conftest import DEPLOYMENT_SECRET, Gateway, Serve
+from tests.gateway.conftest import DEPLOYMENT_SECRET, Gateway, Serve, settings_for
 from tests.gateway.misbehaving import MISBEHAVIOURS, listening, says
 from tests.waiting import until
 
@@ -218,6 +218,22 @@ async def test_relay_needs_no_spawner_once_the_agent_is_known(gateway: Gateway) 
     assert (await ada.api("GET", "/api/conversations")).status == 200
     gateway.spawner.away = True
     assert (await ada.api("GET", "/api/conversations")).status == 200
+
+
+async def test_person_is_told_in_plain_words_when_the_spawner_is_away(
+    serve: Serve, tmp_path: Path
+) -> None:
+    nowhere = settings_for(tmp_path, spawner_url=f"unix://{tmp_path}/nobody.sock")
+    gateway = await serve(settings=nowhere)
+    ada = await gateway.person("ada@example.org")
+    for answer in (
+        await ada.api("GET", "/api/conversations"),
+        await ada.api("POST", "/api/wake", {"reason": "person"}),
+    ):
+        assert (answer.status, answer.reason) == (503, "spawner_away")
+        assert "Nothing is lost" in answer.json["error"]["message"]
+    assert (await ada.post("hello", "m1")).json["state"] == "waiting"
+    assert (await ada.visit("/chat")).status == 200
 
 
 async def test_too_many_requests_at_once_are_refused(serve: Serve, tmp_path: Path) -> None:

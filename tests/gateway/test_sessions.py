@@ -108,7 +108,7 @@ async def test_open_stream_ends_when_another_process_ends_the_session(serve: Ser
         await until(lambda: stream.frames)
         await same.submit("/sign-out")
         await until(lambda: stream.ended, timeout_s=2)
-        assert stream.named("signed_out")
+        assert stream.named("signed_out")[0]["reason"] == "signed_out"
 
 
 async def test_stream_ends_though_its_browser_reads_nothing(serve: Serve) -> None:

@@ -63,8 +63,8 @@ GATEWAY = [
         name="stream-on-after-sign-out",
         why="a session that another process ended would go on reading",
         file="gateway/stream/hub.py",
-        old="                if standing is None:\n",
-        new="                if standing is False:\n",
+        old="            if listener.session_id in ids:\n",
+        new="            if listener.session_id not in ids:\n",
         tests=("tests/gateway/test_sessions.py",),
     ),
     Defect(
