@@ -17,6 +17,14 @@ from spawner.settings import Settings
 log = logging.getLogger(__name__)
 
 
+_NOT_TRIED = wire.Probe(
+    name="engine",
+    ok=False,
+    detail="containers were not tried: ALCOVE_SPAWNER_RUNTIME=process",
+    remedy="Set it to auto",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """A runtime, the layout of its sockets, what was probed, and how it is closed."""
@@ -30,7 +38,7 @@ class Chosen:
 async def choose(settings: Settings, metrics: SpawnerMetrics | None = None) -> Chosen:
     """Probes and decides. Raises NoRuntime."""
     if settings.runtime == "process":
-        return _processes(settings, [])
+        return _processes(settings, [_NOT_TRIED])
     chosen = _containers(settings, metrics)
     assert isinstance(chosen.runtime, DockerRuntime)
     tried = await probes.containers(chosen.runtime, chosen.layout)

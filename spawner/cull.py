@@ -11,7 +11,7 @@ from infra.kit.db import Database, Transaction
 from spawner import states
 from spawner.drive import Drivers
 from spawner.ensure import Ensure
-from spawner.instances import Row, alive_because, read, read_all
+from spawner.instances import Row, alive_because, duration, read, read_all
 from spawner.journal import Journal
 from spawner.metrics import SpawnerMetrics
 from spawner.models import instance
@@ -61,8 +61,8 @@ class Cull:
                     return
                 if not self._idle(now):  # a person came meanwhile
                     return
-                minutes = round(self.plans.limits(now.plan).idle_s / 60)
-                message = f"Nobody needed it for {minutes} min; it is going to sleep"
+                idle = duration(round(self.plans.limits(now.plan).idle_s * 1000))
+                message = f"Nobody needed it for {idle}; it is going to sleep"
                 await states.to_stopping(tx, now, timeout_s=self.stop_timeout_s, message=message)
                 await _forget_missed_schedule(tx, now)
         except states.Moved:

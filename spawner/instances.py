@@ -113,7 +113,7 @@ def alive_because(row: Row, now_at: int, idle_s: float) -> str | None:
     if row.in_flight:
         return "a turn is running"
     if row.busy_until_at is not None and row.busy_until_at > now_at:
-        return f"the agent asked for {_ago(row.busy_until_at - now_at)} more"
+        return f"the agent asked for {duration(row.busy_until_at - now_at)} more"
     if (
         row.next_schedule_at is not None
         and abs(row.next_schedule_at - now_at) < _SCHEDULE_NEAR_S * 1000
@@ -122,16 +122,17 @@ def alive_because(row: Row, now_at: int, idle_s: float) -> str | None:
     last = row.last_activity_at
     if last is None or now_at - last > idle_s * 1000:
         return None
-    left = _ago(last + round(idle_s * 1000) - now_at)
+    left = duration(last + round(idle_s * 1000) - now_at)
     cause = "a person was here"
     if last == row.busy_at and last != row.person_at:
         cause = "a turn was running"
     elif last == row.started_at and last != row.person_at:
         cause = "it was started"
-    return f"{cause} {_ago(now_at - last)} ago; it may sleep in {left}"
+    return f"{cause} {duration(now_at - last)} ago; it may sleep in {left}"
 
 
-def _ago(ms: int) -> str:
+def duration(ms: int) -> str:
+    """A length of time in a person's words: seconds up to two minutes, then minutes."""
     seconds = max(0, round(ms / 1000))
     return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min"
 

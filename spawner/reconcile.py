@@ -5,6 +5,7 @@ A restart of the spawner comes through here and through nothing else, so it stop
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class Reconcile:
     drivers: Drivers
     metrics: SpawnerMetrics
     clock: Clock
+    nudge: Callable[[], None]
     orphan_grace_s: float
 
     async def __call__(self) -> None:
@@ -99,6 +101,7 @@ class Reconcile:
             return
         self.metrics.deaths.labels(problem.code).inc()
         log.warning("instance failed", extra={"tenant": row.tenant, "code": problem.code})
+        self.nudge()
         await self._undo(row.tenant, row.generation)
 
     async def _judge(self, row: Row, found: Found | None) -> bool:

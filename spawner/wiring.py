@@ -128,6 +128,7 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         drivers=drivers,
         metrics=metrics,
         clock=clock,
+        nudge=queue.nudge,
         orphan_grace_s=settings.orphan_grace_s,
     )
     ensure = Ensure(

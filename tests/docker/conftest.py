@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.missing import lacks
-from tests.spawner.house import AGENTS, House, house
+from tests.spawner.house import AGENTS, House, house, migrated
 
 BASE = os.environ.get("ALCOVE_BASE_IMAGE", "alcove-base:bookworm")
 IMAGE = "alcove-test-agent:local"
@@ -46,12 +46,22 @@ def stand_in(docker_client: Any) -> str:
     return IMAGE
 
 
+@pytest.fixture(scope="session")
+def spawner_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database that houses copy."""
+    return migrated(tmp_path_factory.mktemp("spawner") / "empty.db")
+
+
 @pytest.fixture
 async def home(
-    tmp_path: Path, deployment: str, stand_in: str, docker_client: Any
+    tmp_path: Path,
+    deployment: str,
+    stand_in: str,
+    docker_client: Any,
+    spawner_database: Path,
 ) -> AsyncIterator[House]:
     """As in tests/spawner, but agents are containers. Their data lies in directories of the test's."""
-    async with house(tmp_path, deployment) as made:
+    async with house(tmp_path, deployment, spawner_database) as made:
         made.overrides = {"runtime": "docker", "agent_image": stand_in}
         yield made
     for container in labelled(docker_client, deployment):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,10 +127,10 @@ async def test_older_container_gives_way_when_it_holds_the_name(
 
 
 async def test_orphan_is_removed_and_a_neighbours_container_is_not(
-    home: House, docker_client: Any, tmp_path_factory: pytest.TempPathFactory, stand_in: str
+    home: House, docker_client: Any, spawner_database: Path
 ) -> None:
     who, neighbour = tenant(), tenant()
-    async with house(tmp_path_factory.mktemp("next") / "door", f"{home.deployment}-b") as next_door:
+    async with house(home.root / "next", f"{home.deployment}-b", spawner_database) as next_door:
         next_door.overrides = home.overrides
         async with next_door.work() as there:
             await there.ready(neighbour)

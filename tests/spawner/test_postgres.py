@@ -12,10 +12,10 @@ pytestmark = pytest.mark.postgres
 
 
 async def test_no_place_is_taken_twice_when_many_ask_at_once(
-    tmp_path: Path, deployment: str, postgres_url: str
+    tmp_path: Path, deployment: str, postgres_url: str, spawner_database: Path
 ) -> None:
     tenants = [tenant() for _ in range(9)]
-    async with house(tmp_path, deployment) as home:
+    async with house(tmp_path, deployment, spawner_database) as home:
         home.database_url = postgres_url
         await home.migrate()
         home.kind = "slow"
