@@ -8,14 +8,17 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Literal
 
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from infra.kit import ids
 from tests import scripted as s
 from tests.browser.chat_page import ChatPage
 from tests.browser.chromium import ARGUMENTS, path
 from tests.journeys import evidence
 from tests.journeys.house import House, sqlite_databases
+from tests.journeys.person import Person
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 SIZES = {1440: 900, 390: 844}
@@ -33,6 +36,10 @@ def evening(book, tea):
 ```
 
 I wrote the list into your notes, so that it is there tomorrow."""
+
+
+NOTE = s.call("save_note", title="Reading corner", text="light, chair, shelf")
+NEIGHBOURS = {"bo@example.org": 14_000, "chen@example.org": 52_000, "dolores@example.org": 3_100}
 
 
 async def main() -> int:
@@ -62,16 +69,20 @@ async def _all(house: House, provider: s.ScriptedProvider, browser: Browser) -> 
     await admin.become_admin(await house.admin_link(), "keeper@example.org")
     await admin.page.goto(f"{house.url}/admin/providers/new?kind=openai")
     await _picture(admin.page, "connect-a-provider")
-    await house.connect(provider)
+    await house.connect(provider, name="Anthropic")
+    await _neighbours(house, provider)
     await ada.sign_up("ada@example.org")
     await expect(ada.page.get_by_label("Your assistant is waking up")).to_be_visible()
-    await ada.page.screenshot(path=TARGET / "waking-light-1440.png")
+    with house.hanging("spawner"):
+        await _picture(ada.page, "waking")
     await ada.awake()
     provider.then(
         s.has_tools,
-        reply=s.calls(s.call("save_note", title="Reading corner", text="light, chair, shelf")),
+        reply=s.calls(NOTE).using(1_900, 60),
     )
-    provider.then(s.has_result("Saved"), reply=s.text(*ANSWER.splitlines(keepends=True)))
+    provider.then(
+        s.has_result("Saved"), reply=s.text(*ANSWER.splitlines(keepends=True)).using(2_100, 420)
+    )
     await ada.say("How do I make a good reading corner? Please note it down.")
     await ada.shows("tomorrow")
     await ada.finished()
@@ -86,12 +97,25 @@ async def _all(house: House, provider: s.ScriptedProvider, browser: Browser) -> 
     await _picture(admin.page, "admin-tenant")
 
 
+async def _neighbours(house: House, provider: s.ScriptedProvider) -> None:
+    """Others of the house, so that tables have rows."""
+    for email, tokens in NEIGHBOURS.items():
+        provider.then(s.last_contains("good day"), reply=s.text("And to you.").using(tokens, 900))
+        async with Person(house.url, email) as person:
+            await person.sign_up()
+            await person.wake()
+            async with person.tab() as tab:
+                await tab.ended((await person.say("good day", ids.ulid()))["turn_id"])
+
+
 async def _at_the_limit(house: House, provider: s.ScriptedProvider, ada: ChatPage) -> None:
-    provider.then(s.last_contains("longer"), reply=s.text("Done.").using(200_000, 60_000))
+    provider.then(
+        s.last_contains("longer"), reply=s.text("Here is the long version.").using(150_000, 36_000)
+    )
     await ada.page.goto(f"{house.url}/chat")
     await ada.awake()
     await ada.say("Now make it longer")
-    await ada.shows("Done.")
+    await ada.shows("long version")
     await expect(ada.page.locator(".card.limit")).to_be_visible(timeout=20_000)
     await ada.page.locator("#composer-text").fill("A draft that stays while the quota is out")
     await _picture(ada.page, "at-the-limit")
@@ -108,7 +132,8 @@ async def _picture(
     if first is not None:
         await first()
     for theme in THEMES:
-        await page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        scheme: Literal["dark", "light"] = "dark" if theme == "dark" else "light"
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         for width, height in SIZES.items():
             await page.set_viewport_size({"width": width, "height": height})
             await page.screenshot(path=TARGET / f"{name}-{theme}-{width}.png")

@@ -6,19 +6,17 @@ is connected instead. Each service can be killed and started again alone.
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from infra.kit import migrate
 from infra.kit.address import parse
@@ -28,12 +26,12 @@ from infra.kit.errors import AlcoveError
 from metering_proxy.client import MeterClient
 from metering_proxy.wire import ModelRow, NewProvider, Provider
 from spawner.client import SpawnerClient
+from tests.journeys.processes import free_port, runs, spawn
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
 
 SERVICES = ("metering_proxy", "spawner", "gateway")
 AGENTS = 10001
-_PR_SET_PDEATHSIG = 1
 _PASSED_ON = ("PATH", "LANG", "HOME", "PYTHONPATH", "DOCKER_HOST", "TMPDIR")
 # So short that a test sees the end of each; the defaults are in docs/configuration.md.
 SHORT = {
@@ -55,7 +53,7 @@ class House:
 
     def __post_init__(self) -> None:
         self.sockets = Path(tempfile.mkdtemp(prefix="alc-"))
-        self.port = _free_port()
+        self.port = free_port()
         self.secret = secrets.token_hex(32)
         self._deployment_secret = secrets.token_hex(32)
         self._keys = {"gateway": secrets.token_hex(32), "metering_proxy": secrets.token_hex(32)}
@@ -89,7 +87,7 @@ class House:
     async def start_service(self, service: str) -> None:
         """Starts one service and waits until it is ready."""
         with self._log(service).open("ab") as log:
-            self._running[service] = _spawn(self._command(service), self._environment(service), log)
+            self._running[service] = spawn(self._command(service), self._environment(service), log)
         await self.ready(service)
 
     async def ready(self, service: str) -> None:
@@ -121,6 +119,16 @@ class House:
         process.kill()
         process.wait()
 
+    @contextlib.contextmanager
+    def hanging(self, service: str) -> Iterator[None]:
+        """The service takes connections and answers nothing while the block runs (SIGSTOP)."""
+        process = self._running[service]
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
+
     async def stop_service(self, service: str) -> int:
         """SIGTERM; the exit code, which must come within 15 s."""
         process = self._running.pop(service)
@@ -149,7 +157,7 @@ class House:
             if codes.get("spawner") != 0:  # it stops its tenants itself when it may
                 await self._once("spawner", "sweep")
             shutil.rmtree(self.sockets, ignore_errors=True)
-        left = {who: pid for who, pid in agents.items() if _runs(pid)}
+        left = {who: pid for who, pid in agents.items() if runs(pid)}
         assert not left, f"agents outlived their house: {left}\n{self.tails()}"
         assert set(codes.values()) <= {0, -signal.SIGTERM}, f"exit codes {codes}\n{self.tails()}"
 
@@ -254,40 +262,12 @@ def sqlite_databases(root: Path) -> dict[str, str]:
     return {service: f"sqlite:///{root}/{service}.db" for service in SERVICES}
 
 
-def _spawn(
-    command: list[str], environment: dict[str, str], log: IO[bytes]
-) -> "subprocess.Popen[bytes]":
-    """A child that dies with this process, however that dies (prctl(2))."""
-    return subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        preexec_fn=lambda: ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),
-    )
-
-
 def agent_pids(house: House) -> dict[str, int]:
     """Running agents of the process runtime, by tenant."""
     found = {}
     for record in house.sockets.glob("t/*/*/process.json"):
         with contextlib.suppress(OSError, ValueError):
             told = json.loads(record.read_text())
-            if told.get("pid") and _runs(told["pid"]):
+            if told.get("pid") and runs(told["pid"]):
                 found[told["tenant"]] = int(told["pid"])
     return found
-
-
-def _runs(pid: int) -> bool:
-    """Whether the process is there and not merely waiting to be buried."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
