@@ -31,7 +31,8 @@ from metering_proxy.wires.wire import Ask, Reader, Wire
 _log = logging.getLogger(__name__)
 # How long an answer is read on after its caller has left: what was generated is billed, so it is counted.
 DRAIN_S = 120.0
-_NEVER_SENT = frozenset(("unreachable", "saturated", "ledger", "lease"))
+# Reasons of failures after which the provider has seen nothing of the call.
+_NEVER_SENT = frozenset(("unreachable", "saturated"))
 
 
 @dataclass(slots=True)
@@ -46,8 +47,9 @@ class Call:
     reader: Reader
     began_s: float
     span: Span | None = None
-    outcome: str = "stopped"
+    outcome: str = "no_answer"
     status: int = 0
+    sent: bool = False
     settled: bool = False
 
 
@@ -130,11 +132,12 @@ class Calls:
                 raise AlcoveError("unavailable", "the hold ran out before the call", reason="lease")
             await self._send(call, exchange)
         except AlcoveError as error:
-            if error.reason in _NEVER_SENT and not call.settled:
-                self._release(call)
+            call.sent = call.sent and error.reason not in _NEVER_SENT
             raise
         finally:
-            if not call.settled:
+            if not call.sent:
+                self._release(call)
+            elif not call.settled:
                 self._settle(call)
 
     async def _send(self, call: Call, exchange: Exchange) -> None:
@@ -144,7 +147,7 @@ class Calls:
         data = call.terms.body(call.hold.limit)
         async with self._upstreams.use(connection) as upstream:
             self._telemetry.overhead.observe(time.perf_counter() - call.began_s)
-            call.outcome = "no_answer"
+            call.sent = True
             response = await upstream.open(RelayRequest("POST", path, passed, data))
             exchange.let_body_go()
             try:
@@ -207,7 +210,6 @@ class Calls:
                 return
 
     def _release(self, call: Call) -> None:
-        call.settled = True
         self._ledger.release(call.hold)
         self._ended(call, "not_sent")
 

@@ -45,8 +45,8 @@ METER = [
         name="skip-settlement-on-abort",
         why="an answer that breaks off would cost nothing and hold its money for a minute",
         file="metering_proxy/tenant_side/call.py",
-        old="            if not call.settled:\n                self._settle(call)\n",
-        new="            pass\n",
+        old="            elif not call.settled:\n                self._settle(call)\n",
+        new="",
         tests=(_ENDINGS,),
     ),
     Defect(
