@@ -41,14 +41,17 @@ class Pool:
         """
         await self._slot()
         try:
+            self._check_open()
             connection = (None if fresh else self._rested()) or await self._connect()
         except BaseException:
             self._slots.release()
             raise
         self._taken.add(connection)
-        if self._closed:
+        try:
+            self._check_open()
+        except AlcoveError:
             self.give(connection, ended=False)
-            raise AlcoveError("unavailable", "the upstream was closed", reason="closed")
+            raise
         return connection
 
     def give(self, connection: Connection, *, ended: bool) -> None:
@@ -73,6 +76,10 @@ class Pool:
         self._closed = True
         for connection in (*self._resting, *self._taken):
             connection.abort()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise AlcoveError("unavailable", "the upstream was closed", reason="closed")
 
     def _rested(self) -> Connection | None:
         while self._resting:

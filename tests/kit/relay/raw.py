@@ -1,12 +1,14 @@
 """An upstream whose bytes the test writes itself."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from infra.kit import unix
 from infra.kit.relay import HttpUpstream, ProtocolUpstream, RelayRequest, Timeouts, Upstream
+from tests.waiting import until
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[None]]
 Kind = type[HttpUpstream] | type[ProtocolUpstream]
@@ -21,6 +23,7 @@ class Raw:
         self._handler = handler
         self.connections = 0
         self.closed = 0
+        self.gone = 0
         self.heads: list[bytes] = []
         self.bodies: list[bytes] = []
 
@@ -40,18 +43,20 @@ class Raw:
         finally:
             self.closed += 1
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+            self.gone += 1
 
 
 @asynccontextmanager
 async def listening(path: Path, handler: Handler) -> AsyncIterator[Raw]:
-    """A raw server on a unix socket at `path`."""
+    """A raw server on a unix socket at `path`; every connection to it must end with the block."""
     raw = Raw(handler)
     server = await asyncio.start_unix_server(raw, sock=unix.bind(path))
-    try:
-        yield raw
-    finally:
-        server.close()
-        await server.wait_closed()
+    yield raw
+    server.close()
+    await until(lambda: raw.gone == raw.connections, what="the end of every connection")
+    await server.wait_closed()
 
 
 @asynccontextmanager

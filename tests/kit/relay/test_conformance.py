@@ -9,14 +9,142 @@ from infra.kit import unix
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import RelayRequest, Timeouts, end_to_end
 from tests.kit.relay.raw import GET, OK, Kind, answers, body_of, raw_upstream
-from tests.waiting import until
+from tests.waiting import stretch, until
 
 
 async def test_connection_is_reused_when_the_body_was_read(kind: Kind, tmp_path: Path) -> None:
+    """A wrong keep-alive check costs two thirds of the speed, and nothing else notices."""
     async with raw_upstream(kind, tmp_path, answers(OK)) as (raw, upstream):
-        for _ in range(5):
+        for _ in range(100):
             assert await body_of(upstream) == b"hello"
         assert raw.connections == 1
+
+
+KEPT = {
+    "chunked": (
+        b"transfer-encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\n\r\n",
+        b"hello",
+    ),
+    "trailer": (b"transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx: y\r\n\r\n", b"hello"),
+    "empty": (b"content-length: 0\r\n\r\n", b""),
+    "keep-alive said": (b"connection: keep-alive\r\ncontent-length: 1\r\n\r\na", b"a"),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+async def test_connection_is_reused_when_the_answer_says_its_end(
+    name: str, kind: Kind, tmp_path: Path
+) -> None:
+    rest, body = KEPT[name]
+    async with raw_upstream(kind, tmp_path, answers(b"HTTP/1.1 200 OK\r\n" + rest)) as (
+        raw,
+        upstream,
+    ):
+        for _ in range(3):
+            response = await upstream.open(GET)
+            assert "x" not in [key for key, _ in response.headers]
+            assert b"".join([chunk async for chunk in response.chunks()]) == body
+            await response.close()
+        assert raw.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "head"),
+    [
+        ("HEAD", b"200 OK\r\ncontent-length: 5"),
+        ("HEAD", b"200 OK\r\ntransfer-encoding: chunked"),
+        ("GET", b"204 No Content\r\nx: y"),
+        ("GET", b"304 Not Modified\r\nx: y"),
+        ("POST", b"204 No Content\r\nx: y"),
+    ],
+)
+async def test_connection_is_reused_when_the_answer_has_no_body(
+    method: str, head: bytes, kind: Kind, tmp_path: Path
+) -> None:
+    raw_answer = b"HTTP/1.1 " + head + b"\r\n\r\n"
+    async with raw_upstream(kind, tmp_path, answers(raw_answer)) as (raw, upstream):
+        for _ in range(3):
+            assert await body_of(upstream, RelayRequest(method, "/", [("host", "h")])) == b""
+        assert raw.connections == 1
+
+
+@pytest.mark.parametrize(
+    "raw_answer",
+    [
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello",
+        b"HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+    ],
+)
+async def test_connection_is_closed_when_the_upstream_says_so(
+    raw_answer: bytes, kind: Kind, tmp_path: Path
+) -> None:
+    async with raw_upstream(kind, tmp_path, answers(raw_answer)) as (raw, upstream):
+        for _ in range(3):
+            assert await body_of(upstream) == b"hello"
+        assert raw.connections == 3
+
+
+async def test_body_ends_with_the_connection_when_no_length_is_said(
+    kind: Kind, tmp_path: Path
+) -> None:
+    handler = answers(b"HTTP/1.1 200 OK\r\nx: y\r\n\r\nhello", then_close=True)
+    async with raw_upstream(kind, tmp_path, handler) as (raw, upstream):
+        for _ in range(2):
+            assert await body_of(upstream) == b"hello"
+        assert raw.connections == 2
+
+
+async def test_interim_answers_are_skipped_when_they_come_first(kind: Kind, tmp_path: Path) -> None:
+    interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
+    async with raw_upstream(kind, tmp_path, answers(interim + OK)) as (raw, upstream):
+        for _ in range(2):
+            response = await upstream.open(GET)
+            assert response.status == 200
+            assert [key.lower() for key, _ in response.headers] == ["content-length"]
+            assert [chunk async for chunk in response.chunks()] == [b"hello"]
+            await response.close()
+        assert raw.connections == 1
+
+
+async def test_upstream_is_held_back_when_the_reader_is_slow(kind: Kind, tmp_path: Path) -> None:
+    size, written = 16_000_000, 0
+
+    async def handler(_: object, writer: asyncio.StreamWriter, __: bytes) -> None:
+        nonlocal written
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
+        for _ in range(size // 100_000):
+            writer.write(bytes(100_000))
+            await writer.drain()
+            written += 100_000
+
+    async with raw_upstream(kind, tmp_path, handler) as (_, upstream):
+        response = await upstream.open(GET)
+        chunks = response.chunks()
+        read, before = len(await anext(chunks)), -1
+        while written != before:
+            before = written
+            await stretch(0.05)  # long enough to write more, if anything took it
+        assert written < 4_000_000
+        async for chunk in chunks:
+            read += len(chunk)
+        await response.close()
+    assert read == size
+
+
+async def test_body_is_sent_with_its_length_when_there_is_one(kind: Kind, tmp_path: Path) -> None:
+    async with raw_upstream(kind, tmp_path, answers(OK)) as (raw, upstream):
+        for size in (3, 500_000):
+            body = bytes(size)
+            await body_of(upstream, RelayRequest("POST", "/", [("host", "h")], body))
+            assert raw.bodies[-1] == body
+            assert b"content-length: %d\r\n" % size in raw.heads[-1].lower()
+        assert raw.connections == 1
+
+
+async def test_host_is_added_when_the_request_has_none(kind: Kind, tmp_path: Path) -> None:
+    async with raw_upstream(kind, tmp_path, answers(OK)) as (raw, upstream):
+        await body_of(upstream, RelayRequest("GET", "/", []))
+    assert b"host: localhost\r\n" in raw.heads[0].lower()
 
 
 async def test_connection_is_closed_when_surplus_bytes_follow(kind: Kind, tmp_path: Path) -> None:
