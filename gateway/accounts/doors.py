@@ -104,17 +104,15 @@ class Doors:
             if found != "ready":
                 raise AlcoveError("conflict", f"This link was {found}.", reason=found)
             taken = await tx.value(_by_key(address).with_only_columns(account.c.id))
-        account_id: str
+        hashed = ""
         if taken:
-            account_id = (await self._prove(email, password, visitor))["id"]
-            hashed = ""
+            await self._prove(email, password, visitor)
         else:
             passwords.check(password, address)
-            account_id, hashed = "", await self._passwords.hash(password)
+            hashed = await self._passwords.hash(password)
         async with self._db.transaction() as tx:
             await admin_links.use(tx, token)
-            if not account_id:
-                account_id = await _create(tx, address, hashed, is_admin=True)
+            account_id: str = taken or await _create(tx, address, hashed, is_admin=True)
             await tx.execute(
                 update(account).where(account.c.id == account_id).values(is_admin=True)
             )

@@ -40,7 +40,7 @@ async def sign_up(request: Request) -> Response:
         entered = await parts(request).doors.sign_up(email, password, visitor(request))
     except AlcoveError as error:
         _count(request, "sign_up", error)
-        return await _refused(
+        return _refused(
             error, await _sign_up(request, {"email": email}, _errors(error), _status(error))
         )
     _count(request, "sign_up")
@@ -68,7 +68,7 @@ async def sign_in(request: Request) -> Response:
         shown = await _sign_in(
             request, {"email": email}, {"": error.message}, target, _status(error)
         )
-        return await _refused(error, shown)
+        return _refused(error, shown)
     _count(request, "sign_in")
     return await _enter(request, entered, target)
 
@@ -103,7 +103,7 @@ async def setup(request: Request, token: str) -> Response:
     except AlcoveError as error:
         _count(request, "setup", error)
         shown = await _setup(request, token, {"email": email}, _errors(error), _status(error))
-        return await _refused(error, shown)
+        return _refused(error, shown)
     _count(request, "setup")
     return await _enter(request, entered, "/admin/providers")
 
@@ -175,7 +175,7 @@ def _count(request: Request, door: str, error: AlcoveError | None = None) -> Non
     parts(request).metrics.doors.labels(door, outcome).inc()
 
 
-async def _refused(error: AlcoveError, shown: Response) -> Response:
+def _refused(error: AlcoveError, shown: Response) -> Response:
     retry_after = error.details.get("retry_after_s")
     if isinstance(retry_after, int):
         shown.headers["retry-after"] = str(retry_after)

@@ -19,6 +19,9 @@ from tests.gateway.fake_spawner import FakeSpawner
 from tests.gateway.quickly import serving
 from tests.waiting import until
 
+# each starts interpreters, which takes seconds
+pytestmark = pytest.mark.slow
+
 
 def _environment(tmp_path: Path, **changes: str) -> dict[str, str]:
     return {
@@ -110,7 +113,6 @@ async def _gateway(tmp_path: Path) -> AsyncIterator[tuple[asyncio.subprocess.Pro
         await process.wait()
 
 
-@pytest.mark.slow
 async def test_waiting_message_survives_kill_9_and_sigterm_ends_streams(tmp_path: Path) -> None:
     if not (DIST / "manifest.json").exists():
         pytest.skip("the pages are not built: run `make pages`")
