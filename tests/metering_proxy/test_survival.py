@@ -97,7 +97,7 @@ async def place(tmp_path: Path, database_url: str) -> Place:
     return found
 
 
-async def _a_call(
+async def a_call(
     meter: Process, place: Place, scripted: ScriptedProvider
 ) -> tuple[str, aiohttp.ClientSession, dict[str, str]]:
     """A tenant with a connected provider, and the session to its socket."""
@@ -126,13 +126,13 @@ async def test_killed_meter_leaves_nothing_held_after_its_successors_sweep(
     scripted.then(reply=s.text("some words ", gate, "never read"))
     db = Database(place.database_url)
     async with place.meter() as meter:
-        tenant, session, headers = await _a_call(meter, place, scripted)
+        tenant, session, headers = await a_call(meter, place, scripted)
         async with session:
             response = await session.post(_URL, json=_ASK, headers=headers)
             while b"some words" not in await response.content.readany():
                 pass
             await until(lambda: _seen(db), what="the written-down output")
-            assert await _held(db) > 0
+            assert await held(db) > 0
             await meter.kill()
             response.close()
     gate.open()
@@ -156,7 +156,7 @@ async def test_stopping_meter_lets_a_stream_end_and_settles_it(
     scripted.then(reply=s.text("some words ", gate, "and the end").using(20, 7))
     db = Database(place.database_url)
     async with place.meter() as meter:
-        _, session, headers = await _a_call(meter, place, scripted)
+        _, session, headers = await a_call(meter, place, scripted)
         async with session, session.post(_URL, json=_ASK, headers=headers) as response:
             seen = b""
             while b"some words" not in seen:
@@ -185,7 +185,7 @@ async def test_stopping_meter_cuts_and_settles_what_does_not_end(
     environment = place.environment
     place.environment = lambda: {**environment(), "ALCOVE_METER_STREAM_GRACE_S": "0"}  # type: ignore[method-assign]
     async with place.meter() as meter:
-        _, session, headers = await _a_call(meter, place, scripted)
+        _, session, headers = await a_call(meter, place, scripted)
         async with session, session.post(_URL, json=_ASK, headers=headers) as response:
             await response.content.readany()
             await gate.reached()
@@ -193,7 +193,7 @@ async def test_stopping_meter_cuts_and_settles_what_does_not_end(
             assert await meter.process.wait() == 0
     gate.open()
     assert await _states(db) == ["settled"]
-    assert await _held(db) == 0
+    assert await held(db) == 0
     await db.close()
 
 
@@ -217,7 +217,7 @@ async def test_meter_says_every_problem_of_its_settings_at_once(tmp_path: Path) 
         assert name in told.decode()
 
 
-async def _held(db: Database) -> int:
+async def held(db: Database) -> int:
     async with db.read() as reading:
         return int(await reading.value(sql("SELECT COALESCE(SUM(held), 0) FROM account_window")))
 
@@ -233,4 +233,4 @@ async def _seen(db: Database) -> bool:
 
 
 async def _settled(db: Database) -> bool:
-    return await _held(db) == 0
+    return await held(db) == 0
