@@ -97,17 +97,18 @@ def ours(directory: Path, upstream: str, core: int, kind: str) -> Iterator[Targe
 
 
 def _npm(package: str, version: str) -> Path:
-    home = CACHE / f"{package.replace('/', '_').lstrip('@')}-{version}"
-    if (home / "node_modules" / package).is_dir():
-        return home
-    npm = shutil.which("npm")
-    if npm is None:
-        raise Absent(f"{package} needs Node.js with npm: apt-get install npm")
-    home.mkdir(parents=True, exist_ok=True)
-    command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(home)]
-    done = subprocess.run(
-        [*command, f"{package}@{version}"], capture_output=True, text=True, timeout=180
-    )
-    if done.returncode:
-        raise Absent(f"{package} could not be installed: {done.stderr.strip()[-300:]}")
+    home = CACHE / f"{package}-{version}"
+    if not (home / "node_modules" / package).is_dir():
+        home.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(home)]
+        installed([*command, f"{package}@{version}"], package)
     return home
+
+
+def installed(command: list[str], what: str, *, most_s: float = 600.0) -> None:
+    """Runs an installer of a peer. Raises Absent where it is missing or fails."""
+    if shutil.which(command[0]) is None:
+        raise Absent(f"{what} needs {command[0]}: apt-get install {command[0]}")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=most_s)
+    if done.returncode:
+        raise Absent(f"{what} could not be installed: {done.stderr.strip()[-300:]}")
