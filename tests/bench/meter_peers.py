@@ -70,6 +70,8 @@ def litellm(directory: Path, upstream: str, core: int) -> Iterator[Target]:
     env = {
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "LITELLM_TELEMETRY": "False",
+        # Loopback only, and it holds nothing that is worth a key.
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
         "DISABLE_ADMIN_UI": "True",
         "NO_DOCS": "True",
     }

@@ -94,6 +94,7 @@ def ticking(up: Sequence[Target], where: Cores, found: Rounds, rounds: int, even
             found.add(target.name, "event p99_ms", got.p99_ms)
             found.add(target.name, "event cpu_us", used / (_STREAMS * events) * 1e6)
             found.add(target.name, "lost", got.lost)
+            found.add(target.name, "unfinished", got.unfinished)
             if target.pid is not None:
                 wait_until_idle(target.pid)
 
@@ -150,7 +151,7 @@ def main() -> None:
     told = [target.name for target in up]
     for measures in (
         *([f"{m} c={c}" for m in ("rps", "p50_ms", "p99_ms", "cpu_us")] for c in _CONNECTIONS),
-        ["idle MB", "RSS MB", "event p50_ms", "event p99_ms", "event cpu_us", "lost"],
+        ["idle MB", "RSS MB", "event p50_ms", "event p99_ms", "event cpu_us", "lost", "unfinished"],
     ):
         print(f"\n{found.table(told, measures)}")
     print()

@@ -44,7 +44,6 @@ def nginx(directory: Path, upstream: str, core: int, *, streams: int = 4096) -> 
     config = home / "nginx.conf"
     config.write_text(
         f"""{user} worker_processes 1; daemon off; pid {home}/pid; error_log stderr crit;
-worker_rlimit_nofile 65536;
 events {{ worker_connections {streams * 4}; }}
 http {{
   access_log off; client_body_temp_path {home}/body; proxy_temp_path {home}/proxy;
