@@ -1,6 +1,8 @@
 """The database layer on SQLite and on PostgreSQL: nothing written is lost, nothing half-written stays."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,19 @@ async def test_no_increment_is_lost_when_four_processes_write(db: Database) -> N
     url = db.engine.url.render_as_string(hide_password=False)
     assert await at_once(increment_in_process, url, count=PROCESSES) == [0] * PROCESSES
     assert await counted(db) == PROCESSES * INCREMENTS
+
+
+async def test_no_other_process_begins_to_write_when_a_transaction_is_open(tmp_path: Path) -> None:
+    db = Database(f"sqlite:///{tmp_path}/one.db")
+    await make_counter(db)
+    with closing(sqlite3.connect(tmp_path / "one.db", timeout=0, isolation_level=None)) as other:
+        async with db.transaction():
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN IMMEDIATE")
+        async with db.read():
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
+    await db.close()
 
 
 async def test_no_increment_is_lost_when_tasks_of_one_pool_write(db: Database) -> None:

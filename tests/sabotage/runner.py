@@ -71,7 +71,7 @@ def run(defects: Sequence[Defect]) -> int:
     """Runs `defects`, after their tests alone have shown green; the exit code."""
     tests = sorted({test for defect in defects for test in defect.tests})
     with copy_of_the_tree() as tree:
-        code, output = pytest_in(tree, tests)
+        code, output = pytest_in(tree, ["-n", "2", *tests])
     if code:
         print(output)
         print(

@@ -17,7 +17,7 @@ KIT = [
         file="infra/kit/unix.py",
         old="if owner_uid is not None and found.st_uid != owner_uid:",
         new="if owner_uid is None and found.st_uid != owner_uid:",
-        tests=("tests/kit/test_unix.py", "tests/kit/relay"),
+        tests=("tests/kit/test_unix.py", "tests/kit/relay/test_conformance.py"),
     ),
     Defect(
         name="begin-deferred",
@@ -25,6 +25,8 @@ KIT = [
         file="infra/kit/db.py",
         old='"BEGIN" if reads else "BEGIN IMMEDIATE"',
         new='"BEGIN"',
-        tests=("tests/kit/test_db.py",),
+        tests=(
+            "tests/kit/test_db.py::test_no_other_process_begins_to_write_when_a_transaction_is_open",
+        ),
     ),
 ]
