@@ -276,3 +276,24 @@ async def test_upload_is_held_back_when_the_handler_is_slow(tmp_path: Path) -> N
         go_on.set()
         assert (await client.reply()).status == 204
     assert seen == size
+
+
+async def test_client_is_held_back_when_it_sends_ahead_of_its_answers(tmp_path: Path) -> None:
+    go_on, count = asyncio.Event(), 100
+
+    async def handler(request: httpd.Request) -> None:
+        await go_on.wait()
+        await request.respond(204)
+
+    ask = b"GET / HTTP/1.1\r\nhost: h\r\nx: " + b"y" * 20_000 + b"\r\n\r\n"
+    async with listening(tmp_path, handler) as there, there.client() as client:
+        transport, left = client.writer.transport, -1
+        for _ in range(count):
+            client.send(ask)
+        while transport.get_write_buffer_size() != left:
+            left = transport.get_write_buffer_size()
+            await asyncio.sleep(0.05)
+        assert left > count * len(ask) // 2
+        go_on.set()
+        for _ in range(count):
+            assert (await client.reply()).status == 204
