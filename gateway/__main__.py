@@ -14,7 +14,7 @@ from gateway.app import control_app, create_app, running
 from gateway.limits import Limits
 from gateway.settings import GatewaySettings
 from infra.kit import log as logs
-from infra.kit import migrate, service
+from infra.kit import migrate, process, service
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
 from infra.kit.settings import load
@@ -70,7 +70,7 @@ async def _serve(settings: GatewaySettings) -> None:
         # first of all when leaving: a server waits for open answers, and streams have no end of their own
         stack.callback(app.state.parts.hub.close)
         log.info("serving", extra={"listen": bound, "public_url": settings.public_url})
-        await service.run_until_signal()
+        await process.run_until_signal()
         log.info("stopping")
 
 

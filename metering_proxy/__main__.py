@@ -6,7 +6,7 @@ import sys
 
 import uvloop
 
-from infra.kit import httpd, log, migrate, service, settings
+from infra.kit import httpd, log, migrate, process, service, settings
 from infra.kit.db import Database
 from metering_proxy.app import PACKAGE, create_app
 from metering_proxy.settings import MeterSettings
@@ -37,7 +37,7 @@ async def _serve(loaded: MeterSettings) -> None:
     _log.info("starting", extra={"files": most})
     async with meter.running(), service.serving(meter.app, loaded.listen):
         _log.info("serving", extra={"listen": loaded.listen})
-        await service.run_until_signal()
+        await process.run_until_signal()
         _log.info("stopping", extra={"running": len(meter.ledger.running)})
     _log.info("stopped")
 

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 
-from infra.kit import address, log, migrate, service, settings
+from infra.kit import address, log, migrate, process, service, settings
 from infra.kit.db import Database
 from spawner import lock
 from spawner.app import create_app, running
@@ -27,7 +27,7 @@ async def serve(found: Settings, *, chosen: Chosen | None = None) -> None:
             async with service.serving(create_app(spawner), found.listen, grace_s=1) as url:
                 runtime = spawner.chosen.runtime
                 _log.info("serving", extra={"url": url, "runtime": runtime.name})
-                await service.run_until_signal()
+                await process.run_until_signal()
             _log.info("stopping", extra={"tenants_too": found.stop_on_exit})
 
 

@@ -26,9 +26,9 @@ EX_CONFIG = 78
 
 @dataclass(frozen=True)
 class Spec:
-    """One service: how it is started, where it says that it is ready, how long it may take to end.
+    """One service: how it is started, where it says that it is ready.
 
-    `needed`: whether the rest is worth starting without it.
+    `stop_s`: how long it is sure to have to end; `needed`: whether the rest is worth starting without it.
     """
 
     name: str
@@ -77,8 +77,9 @@ class Child:
         """From now on, start it again whenever it ends: at once, then ever slower while it keeps ending."""
         self._keeper = asyncio.create_task(self._keep(), name=f"keep {self.spec.name}")
 
-    async def stop(self) -> None:
-        """End it: SIGTERM, then SIGKILL for it and all it left in its group after `stop_s`."""
+    async def stop(self, within_s: float | None = None) -> None:
+        """End it: SIGTERM, then after `within_s` (else its `stop_s`) SIGKILL for it and all that it left."""
+        within_s = self.spec.stop_s if within_s is None else within_s
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
@@ -87,9 +88,9 @@ class Child:
         if self.pid is not None:
             self._process.terminate()
             try:
-                await asyncio.wait_for(self._process.wait(), self.spec.stop_s)
+                await asyncio.wait_for(self._process.wait(), within_s)
             except TimeoutError:
-                self._tell(f"{self.spec.title} did not end within {self.spec.stop_s:g} s: killed")
+                self._tell(f"{self.spec.title} did not end within {within_s:.1f} s: killed")
         self.kill()
         await self._process.wait()
 
@@ -133,6 +134,16 @@ class Child:
         lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         end = f" ({_how(self._process.returncode)})" if self._process and self.pid is None else ""
         return "\n".join([f"{self.spec.title} {what}{end}. The end of {self.log}:", *lines])
+
+
+async def stop_in_order(children: Sequence[Child], *, by_s: float) -> None:
+    """Stop each child once the one before it is gone, all by `by_s` (monotonic).
+
+    Each may use whatever time those behind it are not sure of: a busy machine kills nobody who would end.
+    """
+    for place, child in enumerate(children):
+        behind_s = sum(other.spec.stop_s for other in children[place + 1 :])
+        await child.stop(max(child.spec.stop_s, by_s - behind_s - time.monotonic()))
 
 
 def _dying_with_us() -> list[str]:

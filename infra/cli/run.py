@@ -11,12 +11,13 @@ import time
 from typing import Any
 
 from infra.cli import leftovers, services
-from infra.cli.children import Child, Spec, once
+from infra.cli.children import Child, Spec, once, stop_in_order
 from infra.cli.home import Home, Trouble, free_port, location, open_home
 from infra.kit.client import ServiceClient
 from infra.setup import say
 
-_SWEEP_S = 4.5
+_END_S = 9.0  # Ctrl-C ends everything within 10 s
+_SWEEP_S = 3.0  # what the last step is sure to have of it
 
 
 def run() -> int:
@@ -138,7 +139,7 @@ class _Run:
             return
         say.line("\nStopping …")
         began = time.monotonic()
-        orderly = asyncio.create_task(self._stop())
+        orderly = asyncio.create_task(self._stop(by_s=began + _END_S))
         hurry = asyncio.create_task(now.wait())
         await asyncio.wait({orderly, hurry}, return_when=asyncio.FIRST_COMPLETED)
         hurried = not orderly.done()
@@ -148,19 +149,22 @@ class _Run:
         for child in self._started:
             child.kill()
         if hurried:
-            await self._sweep()
+            await self._sweep(within_s=_SWEEP_S)
         shutil.rmtree(self._home.sockets, ignore_errors=True)
         say.line(f"Stopped after {time.monotonic() - began:.1f} s.")
 
-    async def _stop(self) -> None:
+    async def _stop(self, *, by_s: float) -> None:
         children = list(reversed(self._started))
         names = [child.spec.name for child in children]
         above = names.index("spawner") + 1 if "spawner" in names else 0
-        await stop_in_order(children[:above])
+        await stop_in_order(children[:above], by_s=by_s - _SWEEP_S)
         # What the sweep asks is the engine alone, so the rest need not wait for it.
-        await asyncio.gather(self._sweep(), stop_in_order(children[above:]))
+        await asyncio.gather(
+            self._sweep(within_s=by_s - time.monotonic()),
+            stop_in_order(children[above:], by_s=by_s),
+        )
 
-    async def _sweep(self) -> None:
+    async def _sweep(self, *, within_s: float) -> None:
         """Let the spawner remove what a killed service may have left."""
         sweep = once(
             [sys.executable, "-m", "spawner", "sweep"],
@@ -168,17 +172,11 @@ class _Run:
             capture=True,
         )
         try:
-            code, output = await asyncio.wait_for(sweep, _SWEEP_S)
+            code, output = await asyncio.wait_for(sweep, within_s)
         except TimeoutError:
-            code, output = 1, f"no end after {_SWEEP_S:g} s"
+            code, output = 1, f"no end after {within_s:.1f} s"
         if code:
             say.line(f"  ! Not everything could be swept up: {output.strip()}")
-
-
-async def stop_in_order(children: list[Child]) -> None:
-    """Stop each child once the one before it is gone."""
-    for child in children:
-        await child.stop()
 
 
 def _prepare_sockets(home: Home) -> None:

@@ -43,7 +43,7 @@ def spawner(home: Home) -> Spec:
         command=_module("spawner"),
         environment=environment(home, "spawner"),
         url=_control(home, "spawner"),
-        stop_s=3.5,
+        stop_s=3.0,
     )
 
 
@@ -56,7 +56,7 @@ def gateway(home: Home, port: int, *, agent_uid: int) -> Spec:
         command=_module("gateway"),
         environment=settings,
         url=f"http://127.0.0.1:{port}",
-        stop_s=1.5,
+        stop_s=2.0,
     )
 
 
@@ -105,7 +105,7 @@ def _spawner(home: Home, _port: int | None) -> dict[str, str]:
         "ALCOVE_METER_URL": _control(home, "meter"),
         "ALCOVE_SPAWNER_TENANTS_DIR": str(home.data / "tenants"),
         "ALCOVE_SPAWNER_STOP_ON_EXIT": "1",
-        "ALCOVE_SPAWNER_STOP_GRACE_S": "2.5",  # Ctrl-C ends everything within 10 s
+        "ALCOVE_SPAWNER_STOP_GRACE_S": "2",  # Ctrl-C ends everything within 10 s
         "ALCOVE_DEPLOYMENT_SECRET_FILE": str(home.secret_file("deployment_secret")),
     }
 

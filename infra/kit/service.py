@@ -8,7 +8,6 @@ import contextlib
 import logging
 import re
 import resource
-import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -212,7 +211,7 @@ _QUIET = {"/livez", "/readyz", "/metrics"}
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to `run_until_signal`: a process has several of them."""
+    """A server that leaves signals to `infra.kit.process`: a process has several of them."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -279,15 +278,6 @@ def _tcp(host: str, port: int) -> socket.socket:
     sock.bind((host, port))
     sock.setblocking(False)
     return sock
-
-
-async def run_until_signal() -> None:
-    """Returns at the first SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await stop.wait()
 
 
 def raise_file_limit(wanted: int = 65_536) -> int:

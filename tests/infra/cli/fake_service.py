@@ -1,6 +1,6 @@
 """A tiny service for the supervisor's tests: answers on a unix socket, writes down when it starts and ends.
 
-python fake_service.py NAME SOCKET JOURNAL [stubborn|dying|bad-config|with-child]
+python fake_service.py NAME SOCKET JOURNAL [stubborn|slow|dying|bad-config|with-child]
 """
 
 import os
@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 
@@ -22,6 +23,8 @@ def main() -> None:
         if "stubborn" in ways:
             note("ignored")
             return
+        if "slow" in ways:
+            time.sleep(1)
         note("stopped")
         Path(path).unlink(missing_ok=True)
         os._exit(0)

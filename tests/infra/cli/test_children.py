@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from infra.cli import leftovers
-from infra.cli.children import Child, Spec, once
+from infra.cli.children import Child, Spec, once, stop_in_order
 from infra.cli.home import Trouble
-from infra.cli.run import stop_in_order
 from tests.waiting import stretch, until, until_sync
 
 FAKE = Path(__file__).with_name("fake_service.py")
@@ -61,7 +60,7 @@ async def test_services_stop_last_started_first_and_one_after_another(
     for child in started:
         await child.start()
     pids = [child.pid for child in started]
-    await stop_in_order(list(reversed(started)))
+    await stop_in_order(list(reversed(started)), by_s=time.monotonic() + 9)
     assert [line[:2] for line in journal(tmp_path)] == [
         ["started", "meter"],
         ["started", "spawner"],
@@ -111,6 +110,32 @@ async def test_service_and_what_it_started_are_killed_when_it_ignores_sigterm(
     await until(lambda: not alive(pid) and not alive(grandchild))
     assert ["ignored", "spawner", str(pid)] in journal(tmp_path)
     assert "did not end within 0.3 s" in (tmp_path / "told").read_text()
+
+
+async def test_service_has_the_time_that_others_do_not_need_when_it_is_slow_to_end(
+    make: Make, tmp_path: Path
+) -> None:
+    started = [make("meter", stop_s=0.5), make("gateway", "slow", stop_s=0.2)]
+    for child in started:
+        await child.start()
+    await stop_in_order(list(reversed(started)), by_s=time.monotonic() + 5)
+    assert [line[:2] for line in journal(tmp_path)][2:] == [
+        ["stopped", "gateway"],
+        ["stopped", "meter"],
+    ]
+    assert not (tmp_path / "told").exists()
+
+
+async def test_services_end_in_time_when_none_listens(make: Make, tmp_path: Path) -> None:
+    started = [make(name, "stubborn", stop_s=0.4) for name in ("meter", "spawner", "gateway")]
+    for child in started:
+        await child.start()
+    began = time.monotonic()
+    await stop_in_order(list(reversed(started)), by_s=began + 2)
+    assert time.monotonic() - began < 2.5
+    told = (tmp_path / "told").read_text()
+    assert "The gateway did not end within 1.2 s" in told
+    assert "The spawner did not end within 0.4 s" in told
 
 
 async def test_start_fails_with_the_end_of_the_log_when_the_configuration_is_bad(

@@ -1,5 +1,6 @@
 """`alcove run` with the real services: what a person sees who has just cloned the repository."""
 
+import asyncio
 import json
 import re
 import urllib.request
@@ -10,9 +11,12 @@ from typing import Any
 import pytest
 
 from infra.cli import leftovers
+from infra.kit import ids
 from infra.setup import images
 from tests import leaks
 from tests.infra.cli.running import Run
+from tests.journeys.person import Person
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 Start = Callable[..., Run]
@@ -39,29 +43,64 @@ def get(url: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
+def link_of(run: Run) -> str:
+    """The one-time link that the start lines show."""
+    found = re.search(r"^Become the admin .*: (\S+)$", run.output(), re.M)
+    assert found is not None, run.output()
+    return found[1]
+
+
 def nothing_left(run: Run, pids: dict[str, int]) -> None:
     assert [name for name, pid in pids.items() if leftovers.identity(pid)] == []
     assert not Path(str(run.state()["sockets"])).exists()
 
 
-def test_pages_answer_and_everything_ends_when_agents_are_processes(start: Start) -> None:
+def test_pages_answer_and_nothing_is_left_when_agents_are_processes(start: Start) -> None:
     first = start().ready(60)
     address = re.search(r"^Open (\S+)$", first.output(), re.M)
-    link = re.search(r"^Become the admin .*: (\S+)$", first.output(), re.M)
     assert address is not None
-    assert link is not None
     assert get(f"{address[1]}/readyz")[0] == 200
-    assert "<form" in get(link[1])[1]
+    assert "<form" in get(link_of(first))[1]
     assert "NO WALL" in first.output()
     pids = first.pids()
     assert set(pids) >= {"chat", "embeddings", "meter", "spawner", "gateway"}
     assert first.end() < 10
     nothing_left(first, pids)
 
+
+async def test_everything_ends_by_itself_and_is_found_again_when_a_conversation_is_under_way(
+    start: Start,
+) -> None:
+    first = start().ready(60)
+    address, link = f"http://127.0.0.1:{first.state()['port']}", link_of(first)
+    conversation = ids.ulid()
+    async with Person(address, "ada@example.org") as ada, Person(address) as late:
+        await ada.become_admin(link)
+        with pytest.raises(AssertionError, match=r"no token on /setup/"):
+            await late.become_admin(link)
+        await ada.wake()
+        async with ada.tab() as tab, ada.tab(), ada.tab():
+            turn = (await ada.say("What is two and two?", conversation))["turn_id"]
+            assert (await tab.ended(turn, timeout_s=60))["type"] == "RUN_FINISHED"
+            await ada.say("Tell me a long story of the sea.", conversation)
+            await until(lambda: len(tab.named("RUN_STARTED")) == 2)
+            pids = first.pids()
+            assert await asyncio.to_thread(first.end) < 10
+    assert "killed" not in first.output()
+    nothing_left(first, pids)
+
     second = start().ready(15)
     assert re.search(r"Ready after (\d|1[0-4]) s", second.output())
-    assert get(f"{address[1]}/readyz")[0] == 200
-    second.end()
+    assert "Become the admin" not in second.output()
+    async with Person(address, "ada@example.org") as ada:
+        await ada.sign_in()
+        assert (await ada.call("GET", "/api/session"))[1]["is_admin"] is True
+        await ada.wake()
+        asked, answered, *_ = await ada.messages(conversation)
+        assert asked["text"] == "What is two and two?"
+        assert answered["text"] == tab.text(turn) != ""
+        assert (await ada.page("/admin/tenants")).count("ada@example.org")
+    assert await asyncio.to_thread(second.end) < 10
 
 
 @pytest.mark.docker
