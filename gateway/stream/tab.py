@@ -59,6 +59,7 @@ class Tab:
         self._phases = Phases(tenant, cursor, rooms.spawner, limits)
         self._queue: asyncio.Queue[LogEvent | PhaseEvent] = asyncio.Queue(_WAITING)
         self._told_quota = self._told_pending = self._told_instance = b""
+        self._settling = False  # a turn has ended whose last call may not be settled yet
         self._known_phase = 0
         now_s = asyncio.get_running_loop().time()
         self._heartbeat_s = now_s + limits.stream_heartbeat_s
@@ -109,7 +110,7 @@ class Tab:
         now_s = asyncio.get_running_loop().time()
         if "pending" in changed and (state := await self._pending()):
             yield state
-        if "quota" in changed:
+        if "quota" in changed or (self._settling and now_s >= self._quota_s):
             self._rooms.quotas.forget(self._identity.tenant)
         if "quota" in changed or now_s >= self._quota_s:
             self._quota_s = now_s + self._rooms.limits.stream_quota_s
@@ -124,7 +125,8 @@ class Tab:
     def _log_frame(self, event: LogEvent) -> bytes:
         self._cursor = self._cursor.with_agent(event.epoch, event.seq)
         if event.type in ENDINGS:
-            self._quota_s = min(self._quota_s, asyncio.get_running_loop().time() + _SETTLED_S)
+            self._settling = True
+            self._ask_quota_soon()
         return sse.frame(event.data, event_id=str(self._cursor))
 
     def _phase_frames(self, event: PhaseEvent) -> list[bytes]:
@@ -164,10 +166,17 @@ class Tab:
         except AlcoveError:
             return b""
         state = _frame(view.for_stream(title))
+        if self._settling and view.held_nanos:  # its last call still holds money
+            self._ask_quota_soon()
+        else:
+            self._settling = False
         if state == self._told_quota:
             return b""
         self._told_quota = state
         return state
+
+    def _ask_quota_soon(self) -> None:
+        self._quota_s = min(self._quota_s, asyncio.get_running_loop().time() + _SETTLED_S)
 
     async def _pump_log(self) -> None:
         async for event in self._log.events():

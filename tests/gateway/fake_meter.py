@@ -20,6 +20,7 @@ class FakeMeter:
         self.tenants: dict[str, meter_wire.Tenant] = {}
         self.usage: list[meter_wire.UsageRow] = []
         self.spent: dict[str, int] = {}
+        self.held: dict[str, int] = {}
         self.providers: list[meter_wire.Provider] = []
         self.keys: list[str | None] = []
         self.calls: list[str] = []
@@ -81,7 +82,7 @@ class FakeMeter:
                 charge_month=meter_wire.MoneyWindow(
                     limit_nanos=self._limit(tenant),
                     spent_nanos=self.spent.get(tenant, 0),
-                    held_nanos=0,
+                    held_nanos=self.held.get(tenant, 0),
                     resets_at=1_800_000_000_000,
                 ),
                 requests_minute=meter_wire.CountWindow(limit=20, used=0),

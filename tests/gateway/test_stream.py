@@ -179,12 +179,24 @@ async def test_quota_is_told_anew_when_a_turn_has_ended(gateway: Gateway) -> Non
     async with ada.stream() as stream:
         await until(lambda: stream.named("quota") and stream.named("log.reset"))
         gateway.meter.spend(tenant, "2026-01-01", "m", 960_000_000)
-        gateway.parts.quotas.forget(tenant)
         await ada.post("hello", "m1")
         await until(lambda: len(stream.named("quota")) == 2)
     told = stream.named("quota")[-1]
     assert (told["percent"], told["level"]) == (96, "low")
     assert (told["spent"], told["left"]) == ("$0.96", "$0.04")
+
+
+async def test_quota_is_asked_until_it_is_settled_when_a_turn_has_ended(gateway: Gateway) -> None:
+    ada, tenant, _ = await _awake(gateway)
+    async with ada.stream() as stream:
+        await until(lambda: stream.named("quota") and stream.named("log.reset"))
+        gateway.meter.held[tenant] = 70_000_000
+        asked = len(gateway.meter.calls)
+        await ada.post("hello", "m1")
+        await until(lambda: len(gateway.meter.calls) >= asked + 2)
+        gateway.meter.spend(tenant, "2026-01-01", "m", 1_000_000_000)
+        gateway.meter.held[tenant] = 0
+        await until(lambda: stream.named("quota")[-1]["level"] == "out")
 
 
 async def test_stream_works_when_spawner_and_meter_are_away(gateway: Gateway) -> None:
