@@ -64,12 +64,7 @@ class Doors:
                 account_id = await _create(tx, address, hashed, is_admin=False)
                 secret = await sessions.start(tx, account_id, visitor)
         except IntegrityError:
-            raise AlcoveError(
-                "conflict",
-                "This address cannot be used for a new account. If it is yours, sign in instead.",
-                field="email",
-                reason="address_taken",
-            ) from None
+            raise _taken() from None
         log.info("auth.sign_up", extra={"account": account_id})
         return Entered(secret, is_admin=False)
 
@@ -81,13 +76,7 @@ class Doors:
         """
         row = await self._prove(email, password, visitor)
         async with self._db.transaction() as tx:
-            status = await tx.row(
-                select(tenant.c.status, tenant.c.suspended_reason).where(
-                    tenant.c.account_id == row["id"]
-                )
-            )
-            if status is None or status["status"] != "active":
-                raise AlcoveError("forbidden", "This account is suspended.", reason="suspended")
+            await _must_be_active(tx, row["id"])
             secret = await sessions.start(tx, row["id"], visitor)
         log.info("auth.sign_in", extra={"account": row["id"], "method": "password"})
         return Entered(secret, row["is_admin"])
@@ -95,7 +84,8 @@ class Doors:
     async def set_up(self, token: str, email: str, password: str, visitor: Visitor) -> Entered:
         """Uses a setup link: makes an admin's account, or an admin of who proves to own the account.
 
-        Raises `not_found` and `conflict` (reason `used`, `expired`) for the link, else as sign-up.
+        Raises `not_found` and `conflict` (reason `used`, `expired`) for the link, `forbidden` (reason
+        `suspended`) for an account that may not come in, else as sign-up. The link stays good then.
         """
         address = addresses.clean(email)
         async with self._db.transaction() as tx:
@@ -110,15 +100,19 @@ class Doors:
         else:
             passwords.check(password, address)
             hashed = await self._passwords.hash(password)
-        async with self._db.transaction() as tx:
-            await admin_links.use(tx, token)
-            account_id: str = taken or await _create(tx, address, hashed, is_admin=True)
-            await tx.execute(
-                update(account).where(account.c.id == account_id).values(is_admin=True)
-            )
-            actor = audit.Actor(account_id, address, visitor.ip)
-            await audit.write(tx, actor, "admin.made", reason="setup link", after=address)
-            secret = await sessions.start(tx, account_id, visitor)
+        try:
+            async with self._db.transaction() as tx:
+                await admin_links.use(tx, token)
+                account_id: str = taken or await _create(tx, address, hashed, is_admin=True)
+                await _must_be_active(tx, account_id)
+                await tx.execute(
+                    update(account).where(account.c.id == account_id).values(is_admin=True)
+                )
+                actor = audit.Actor(account_id, address, visitor.ip)
+                await audit.write(tx, actor, "admin.made", reason="setup link", after=address)
+                secret = await sessions.start(tx, account_id, visitor)
+        except IntegrityError:  # somebody signed up with the address while the password was hashed
+            raise _taken() from None
         log.info("auth.set_up", extra={"account": account_id})
         return Entered(secret, is_admin=True)
 
@@ -181,6 +175,21 @@ class Doors:
                     update(account).where(account.c.id == row["id"]).values(password_hash=fresh)
                 )
         return row
+
+
+def _taken() -> AlcoveError:
+    return AlcoveError(
+        "conflict",
+        "This address cannot be used for a new account. If it is yours, sign in instead.",
+        field="email",
+        reason="address_taken",
+    )
+
+
+async def _must_be_active(tx: Transaction, account_id: str) -> None:
+    status = await tx.value(select(tenant.c.status).where(tenant.c.account_id == account_id))
+    if status != "active":
+        raise AlcoveError("forbidden", "This account is suspended.", reason="suspended")
 
 
 def _by_key(email: str) -> Select[*tuple[Any, ...]]:

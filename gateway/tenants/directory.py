@@ -5,6 +5,7 @@ one page of them with the total, and the other rooms fill in. Tenants are the ga
 the spawner's, money the meter's. Totals are SQL sums over the whole filter, in one time zone.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -33,6 +34,7 @@ _STATES: dict[str, tuple[spawner_wire.State, ...]] = {
     "absent": ("absent",),
 }
 _ALL_AT_ONCE = 1000
+_PAGE = re.compile(r"[1-9][0-9]{0,5}")
 _COLUMNS: dict[str, ColumnElement[Any]] = {
     "email": account.c.email_key,
     "plan": tenant.c.plan,
@@ -70,7 +72,7 @@ class Query:
             state=given.get("state", "") if given.get("state", "") in _STATES else "",
             sort=sort if sort in get_args(Sort) else "created",  # type: ignore[arg-type]
             order="asc" if order == "asc" else "desc",
-            page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10**6 else 1,
+            page=int(page) if _PAGE.fullmatch(page) else 1,
             zone=zone,
         )
 

@@ -79,12 +79,18 @@ async def csrf_of(request: Request) -> str | None:
 
 
 async def form(request: Request) -> FormData:
-    """The form that was sent, parsed once. Raises `invalid` for characters that no field can hold."""
+    """The form that was sent, parsed once. Raises `invalid` for characters that no field can hold.
+
+    Url-encoded only, as our pages send them: a multipart body names its own charset, and so makes
+    text that no answer can say.
+    """
     if not hasattr(request.state, "form"):
+        if not _is_form(request):
+            raise AlcoveError("invalid", "This is not a form of ours.", reason="form")
         sent = await request.form(max_files=0, max_fields=2000)
         for _, value in sent.multi_items():
             if not isinstance(value, str) or "\0" in value:
-                raise AlcoveError("invalid", "The form holds what no field can.")
+                raise AlcoveError("invalid", "The form holds what no field can.", reason="form")
         request.state.form = sent
     found: FormData = request.state.form
     return found
@@ -104,7 +110,7 @@ def actor(request: Request, identity: Identity) -> Actor:
 
 def _is_form(request: Request) -> bool:
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    return kind in ("application/x-www-form-urlencoded", "multipart/form-data")
+    return kind == "application/x-www-form-urlencoded"
 
 
 async def _look_up(request: Request) -> Identity | None:

@@ -30,10 +30,10 @@ class AlcoveError(Exception):
     def __init__(self, code: str, message: str, /, **details: Any) -> None:
         if code not in STATUS:
             raise ValueError(f"unknown error code {code!r}")
-        super().__init__(message)
         self.code = code
-        self.message = message
-        self.details = details
+        self.message: str = _sayable(message)
+        self.details: dict[str, Any] = _sayable(details)
+        super().__init__(self.message)
 
     @property
     def status(self) -> int:
@@ -54,6 +54,17 @@ class AlcoveError(Exception):
         if request_id:
             error["request_id"] = request_id
         return {"error": error}
+
+
+def _sayable(value: Any) -> Any:
+    """The value with `?` for lone surrogates: they come out of JSON escapes and cannot be sent again."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_sayable(key): _sayable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sayable(each) for each in value]
+    return value
 
 
 def from_response(status: int, body: object) -> AlcoveError:

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from sqlalchemy import select
 
 from gateway.accounts import admin_links
@@ -153,7 +154,9 @@ async def test_suspension_holds_when_other_rooms_are_away(gateway: Gateway) -> N
     assert "will hear of this" in (await root.visit(f"/admin/tenants/{theirs}")).text
     gateway.meter.away = gateway.spawner.away = False
     await until(lambda: gateway.spawner.of(theirs).suspended)
-    await until(lambda: gateway.meter.tenants[theirs].status == "suspended")
+    await until(
+        lambda: (heard := gateway.meter.tenants.get(theirs)) and heard.status == "suspended"
+    )
 
 
 async def test_admin_cannot_lock_themselves_out(gateway: Gateway) -> None:
@@ -219,6 +222,16 @@ async def test_pages_of_tenants_miss_and_repeat_nobody(gateway: Gateway) -> None
             assert "60 that match" in text
             seen += re.findall(r">(\w+)@example\.org</a>", text)
         assert len(seen) == len(set(seen)) == 60, sort
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1e3", "1000000", "9" * 4400])
+async def test_first_page_of_tenants_is_shown_when_the_number_is_none(
+    gateway: Gateway, number: str
+) -> None:
+    admin = await gateway.admin()
+    answer = await admin.visit(f"/admin/tenants?page={number}")
+    assert answer.status == 200
+    assert "admin@example.org" in answer.text
 
 
 async def test_tenants_are_listed_when_other_rooms_are_away(gateway: Gateway) -> None:

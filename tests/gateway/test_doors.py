@@ -1,14 +1,24 @@
 """Getting in and out: what each door does, says, and does not say."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from argon2 import PasswordHasher
 from sqlalchemy import func, select
 
+from gateway.accounts import admin_links
+from gateway.accounts.doors import Doors
+from gateway.accounts.passwords import Passwords
+from gateway.accounts.sessions import Visitor
 from gateway.limits import Bucket
 from gateway.models import account, session, tenant, tenant_change
-from tests.gateway.browser import PASSWORD
+from gateway.tenants.audit import Actor
+from infra.kit.errors import AlcoveError
+from tests.gateway.browser import ORIGIN, PASSWORD
 from tests.gateway.conftest import Gateway, Serve, settings_for
+
+VISITOR = Visitor("192.0.2.1", "a browser")
 
 
 async def _count(gateway: Gateway, table: object) -> int:
@@ -177,3 +187,69 @@ async def test_form_with_what_no_field_can_hold_is_refused(gateway: Gateway) -> 
     browser = gateway.browser()
     await browser.visit("/sign-in")
     assert (await browser.submit("/sign-in", email="a\0b", password="x")).status == 400
+
+
+@pytest.mark.parametrize("charset", ["utf-7", "unicode_escape", "punycode", "undefined"])
+async def test_form_is_refused_when_it_names_a_charset_of_its_own(
+    gateway: Gateway, charset: str
+) -> None:
+    browser = gateway.browser()
+    await browser.visit("/sign-up")
+    part = 'Content-Disposition: form-data; name="email"\r\n\r\n+2AA-\\ud800@x.example'
+    answer = await browser.send(
+        "POST",
+        "/sign-up",
+        headers={
+            "origin": ORIGIN,
+            "accept": "text/html",
+            "x-csrf-token": browser.csrf,
+            "content-type": f"multipart/form-data; boundary=B; charset={charset}",
+        },
+        data=f"--B\r\n{part}\r\n--B--\r\n".encode(),
+    )
+    assert answer.status == 400
+
+
+class Beaten(Passwords):
+    """Passwords that take long enough for `meanwhile` to happen first."""
+
+    def __init__(self, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        self._meanwhile = meanwhile
+
+    async def hash(self, password: str) -> str:
+        """As ever, but later."""
+        await self._meanwhile()
+        return await super().hash(password)
+
+
+async def test_set_up_is_refused_and_its_link_stays_when_somebody_took_the_address_meanwhile(
+    gateway: Gateway,
+) -> None:
+    here = gateway.parts
+
+    async def sign_up() -> None:
+        await here.doors.sign_up("ada@example.org", PASSWORD, VISITOR)
+
+    async with here.db.transaction() as tx:
+        link = await admin_links.make(tx, here.limits)
+    slow = Doors(here.db, Beaten(sign_up), here.limits, open_=True)
+    with pytest.raises(AlcoveError) as caught:
+        await slow.set_up(link.token, "ada@example.org", PASSWORD, VISITOR)
+    assert (caught.value.code, caught.value.reason) == ("conflict", "address_taken")
+    assert (await here.doors.set_up(link.token, "ada@example.org", PASSWORD, VISITOR)).is_admin
+
+
+async def test_set_up_is_refused_and_its_link_stays_when_the_account_is_suspended(
+    gateway: Gateway,
+) -> None:
+    here = gateway.parts
+    await gateway.person("ada@example.org")
+    actor = Actor(None, "the house")
+    await here.administration.suspend(actor, await gateway.tenant_of("ada@example.org"), "why")
+    async with here.db.transaction() as tx:
+        link = await admin_links.make(tx, here.limits)
+    with pytest.raises(AlcoveError) as caught:
+        await here.doors.set_up(link.token, "ada@example.org", PASSWORD, VISITOR)
+    assert (caught.value.code, caught.value.reason) == ("forbidden", "suspended")
+    assert (await here.doors.set_up(link.token, "bob@example.org", PASSWORD, VISITOR)).is_admin

@@ -1,5 +1,6 @@
 """Coded errors keep their identity on the wire; an answer without one keeps its status."""
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,14 @@ def test_error_is_the_same_when_it_crossed_the_wire(code: str, message: str, det
     sent = AlcoveError(code, message, **details)
     got = from_response(sent.status, sent.body("request-1"))
     assert (got.code, got.message, got.details) == (code, message, details)
+
+
+def test_error_can_be_sent_when_it_repeats_what_no_encoding_can_say() -> None:
+    details = {"fields": [{"field": "\udfff", "problem": "twice"}], "\ud800": 1}
+    error = AlcoveError("invalid", "\ud800 is given twice", **details)
+    sent = orjson.loads(orjson.dumps(error.body()))["error"]
+    assert sent["message"] == str(error) == "? is given twice"
+    assert sent["details"] == {"fields": [{"field": "?", "problem": "twice"}], "?": 1}
 
 
 def test_status_and_code_map_both_ways_when_listed() -> None:
