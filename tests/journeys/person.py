@@ -19,11 +19,16 @@ ENDINGS = ("RUN_FINISHED", "RUN_ERROR")
 
 @dataclass
 class Tab:
-    """An open page: every event of its stream, in the order of arrival, and the last cursor."""
+    """An open page: every event of its stream, in the order of arrival, and the last cursor.
+
+    As the real page does, it fetches the messages when the stream says that its log begins anew
+    (`log.reset`), and goes on from there: `snapshots` are messages by turn, as of a number.
+    """
 
     events: list[dict[str, Any]] = field(default_factory=list)
     cursor: str = ""
     opened: int = 0
+    snapshots: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
 
     def named(self, name: str) -> list[dict[str, Any]]:
         """Events of a type, or custom events of a name."""
@@ -31,18 +36,24 @@ class Tab:
 
     def text(self, turn_id: str) -> str:
         """The words of one turn's answer as this tab put them together; asserts that none overlap."""
-        shown = ""
+        as_of, message = self.snapshots.get(turn_id, (0, {}))
+        shown = str(message.get("text", ""))
         for event in self.named("TEXT_MESSAGE_CONTENT"):
-            if event["turn_id"] == turn_id:
+            if event["turn_id"] == turn_id and event["seq"] > as_of:
                 assert event["offset"] == len(shown), f"a word is lost or doubled at {event}"
                 shown += event["delta"]
         return shown
 
     def ending(self, turn_id: str) -> dict[str, Any] | None:
-        """The event that ended the turn; asserts that there is at most one."""
+        """The event that ended the turn, or what a snapshot says in its place; at most one."""
         found = [e for e in self.events if e.get("type") in ENDINGS and e["turn_id"] == turn_id]
         assert len(found) <= 1, f"a turn ended {len(found)} times"
-        return found[0] if found else None
+        _, message = self.snapshots.get(turn_id, (0, {}))
+        if found or message.get("state", "streaming") == "streaming":
+            return found[0] if found else None
+        error = message.get("error") or {}
+        kind = "RUN_ERROR" if error else "RUN_FINISHED"
+        return {"type": kind, "retryable": True, **error, "message": message}
 
     async def ended(self, turn_id: str, timeout_s: float = 20.0) -> dict[str, Any]:
         """The turn's ending, once it is here."""
@@ -146,6 +157,18 @@ class Person:
         assert isinstance(answer, dict)
         return answer
 
+    async def answered(self, conversation: str, times: int, timeout_s: float = 40.0) -> None:
+        """Returns when so many answers of the conversation have ended."""
+
+        async def there() -> bool:
+            path = f"/api/conversations/{conversation}/messages"
+            status, answer = await self.call("GET", path)
+            found = answer["messages"] if status == 200 else []
+            states = [m["state"] for m in found if m["role"] == "assistant"]
+            return len(states) == times and "streaming" not in states
+
+        await until(there, timeout_s=timeout_s, what=f"{times} answers")
+
     async def messages(self, conversation: str) -> list[dict[str, Any]]:
         """What the conversation holds, oldest first."""
         status, answer = await self.call("GET", f"/api/conversations/{conversation}/messages")
@@ -195,7 +218,21 @@ class Person:
             async for chunk in response.content.iter_any():
                 for event in parser.feed(chunk):
                     tab.cursor = event.id or tab.cursor
-                    tab.events.append(json.loads(event.data))
+                    frame = json.loads(event.data)
+                    tab.events.append(frame)
+                    if frame.get("name") == "log.reset":
+                        await self._look(tab)
+
+    async def _look(self, tab: Tab) -> None:
+        """Fetches every conversation, as the page fetches the one that it shows."""
+        status, listed = await self.call("GET", "/api/conversations")
+        for conversation in listed["conversations"] if status == 200 else []:
+            path = f"/api/conversations/{conversation['id']}/messages"
+            status, page = await self.call("GET", path)
+            if status == 200:
+                for message in page["messages"]:
+                    if message["role"] == "assistant":
+                        tab.snapshots[message["turn_id"]] = (page["seq"], message)
 
     async def _signed_in(self) -> Self:
         status, session = await self.call("GET", "/api/session")

@@ -14,7 +14,6 @@ from tests.journeys import evidence
 from tests.journeys.house import House, sqlite_databases
 from tests.journeys.person import Person
 from tests.missing import lacks
-from tests.waiting import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 IMAGE = "alcove-agent:local"
@@ -121,7 +120,7 @@ async def test_container_is_replaced_at_the_next_message_when_it_was_removed_by_
             [container] = containers(docker_client, house.deployment)
             container.remove(force=True)
             await ada.say("after", conversation)
-            await until(lambda: len(tab.named("RUN_FINISHED")) == 2, timeout_s=40)
+            await ada.answered(conversation, 2)
         texts = [m["text"] for m in await ada.messages(conversation)]
     assert texts == ["before", "one", "after", "two"]
     [replaced] = containers(docker_client, house.deployment)

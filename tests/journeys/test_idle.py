@@ -53,7 +53,7 @@ async def test_agent_sleeps_and_stays_asleep_when_two_tabs_are_open_all_day(
             instance = await house.spawner.instance(tenant)
             assert (instance.state, instance.generation) == ("stopped", 1)
             await ada.say("good morning", conversation)
-            await until(lambda: len(one.named("RUN_FINISHED")) == 2, timeout_s=30)
+            await ada.answered(conversation, 2)
         assert len(await ada.messages(conversation)) == 4
     assert (await house.spawner.instance(tenant)).generation == 2
 

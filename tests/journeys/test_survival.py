@@ -113,8 +113,7 @@ async def test_turn_says_that_it_was_interrupted_when_the_agent_is_killed(
             "interrupted",
             True,
         )
-        found = await until(lambda: [e for e in tab.named("RUN_STARTED") if e["turn_id"] != turn])
-        assert (await tab.ended(found[0]["turn_id"]))["type"] == "RUN_FINISHED"
+        await ada.answered(conversation, 2)
         assert tab.text(turn) == "one two "
     assert second["state"] in ("waiting", "queued", "running")
     answers = [m for m in await ada.messages(conversation) if m["role"] == "assistant"]
@@ -143,8 +142,7 @@ async def test_waiting_message_is_answered_when_gateway_and_spawner_were_killed(
         house.kill("gateway")
         await house.start_service("spawner")
         await house.start_service("gateway")
-        async with ada.tab() as tab:
-            await until(lambda: tab.named("RUN_FINISHED"), timeout_s=30)
+        await ada.answered(conversation, 1)
         first, second = await ada.messages(conversation)
         assert (first["text"], second["text"]) == ("I am patient", "here I am")
         status, pending = await ada.call("GET", "/api/pending-messages")
@@ -182,8 +180,8 @@ async def test_agent_is_replaced_at_the_next_message_when_it_died_idle(
     scripted.then(s.last_contains("hello again"), reply=s.text("hello"))
     tenant = await evidence.tenant_of(house, ada.email)
     await kill_agent(house, tenant)
-    async with ada.tab() as tab:
+    async with ada.tab():
         await ada.say("hello again", conversation)
-        await until(lambda: tab.named("RUN_FINISHED"), timeout_s=30)
+        await ada.answered(conversation, 1)
     assert [m["text"] for m in await ada.messages(conversation)] == ["hello again", "hello"]
     assert (await house.spawner.instance(tenant)).generation == 2
