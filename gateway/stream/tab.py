@@ -68,7 +68,7 @@ class Tab:
     async def frames(self) -> AsyncGenerator[bytes, None]:
         """The bytes to send. Ends when the listener is told to; never wakes the agent."""
         yield b": alcove\nretry: 1000\n\n"
-        for state in (await self._instance(), await self._pending(), await self._quota()):
+        for state in (await self._pending(), await self._instance(), await self._quota()):
             if state:
                 yield state
         sources = [asyncio.create_task(s) for s in (self._pump_log(), self._pump_phases())]

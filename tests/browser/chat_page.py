@@ -4,26 +4,31 @@ import re
 from dataclasses import dataclass, field
 from typing import Self
 
-from playwright.async_api import ConsoleMessage, Page, Request, expect
+from playwright.async_api import ConsoleMessage, Page, Request, Response, expect
 
 PASSWORD = "a long enough password"
 
 
 @dataclass
 class ChatPage:
-    """One tab. It keeps what went wrong in it: errors of scripts, CSP reports, foreign requests."""
+    """One tab. It keeps what went wrong in it: errors of scripts, CSP reports, refused and foreign requests.
+
+    `refusals`: the statuses that a story provokes on purpose.
+    """
 
     page: Page
     url: str
+    refusals: set[int] = field(default_factory=set)
     trouble: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.trouble.append(f"script error: {error}"))
         self.page.on("request", self._request)
+        self.page.on("response", self._response)
 
     def _console(self, message: ConsoleMessage) -> None:
-        # A refused or broken request is told by the browser itself; the page answers for it, not the script.
+        # What the browser says of a refused request is known from its answer; a broken one is the line's fault.
         own = "Failed to load resource" not in message.text and "net::ERR" not in message.text
         if message.type == "error" and own:
             self.trouble.append(f"console: {message.text}")
@@ -31,6 +36,10 @@ class ChatPage:
     def _request(self, request: Request) -> None:
         if not request.url.startswith((self.url, "data:", "blob:", "about:")):
             self.trouble.append(f"a request to {request.url}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 400 and response.status not in self.refusals:
+            self.trouble.append(f"{response.status} {response.request.method} {response.url}")
 
     async def sign_up(self, email: str) -> Self:
         """Fills the form and lands on the chat page."""

@@ -20,10 +20,11 @@ async def _awake(gateway: Gateway, email: str = "ada@example.org") -> tuple[Brow
 
 
 async def test_states_come_first_when_a_stream_opens(gateway: Gateway) -> None:
+    """What waits before whether the assistant is awake: a page asks for no conversation that is on its way."""
     ada = await gateway.person("ada@example.org")
     async with ada.stream() as stream:
         await until(lambda: len(stream.frames) >= 3)
-    assert [frame["name"] for _, frame in stream.frames[:3]] == ["instance", "pending", "quota"]
+    assert [frame["name"] for _, frame in stream.frames[:3]] == ["pending", "instance", "quota"]
     assert all(not ident for ident, _ in stream.frames[:3]), "states have no id"
     assert stream.named("instance")[0]["state"] == "absent"
     assert stream.named("quota")[0]["limit"] == "$1.00"

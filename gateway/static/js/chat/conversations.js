@@ -40,6 +40,11 @@ export function createConversations({ list, search, api, store, announcer, onOpe
   /** Asks for the list; an answer to an older question is dropped. */
   async function fetchList({ more = false } = {}) {
     asking?.abort();
+    asking = null;
+    if (!store.isAwake()) {
+      situation = store.state.instance ? "away" : "loading";
+      return draw();
+    }
     const mine = new AbortController();
     asking = mine;
     const query = search.value.trim();
@@ -57,7 +62,8 @@ export function createConversations({ list, search, api, store, announcer, onOpe
       if (mine.signal.aborted) return;
       situation = error.code === "unavailable" ? "away" : "failed";
     }
-    draw();
+    asking = null;
+    return draw();
   }
 
   async function rename(conversation, title) {
@@ -243,8 +249,9 @@ export function createConversations({ list, search, api, store, announcer, onOpe
       renaming = id;
       draw();
     },
+    /** Whether the list is here, or asked for. */
     get loaded() {
-      return situation === "ready";
+      return situation === "ready" || asking !== null;
     },
   };
 }

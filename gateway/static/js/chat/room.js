@@ -1,6 +1,6 @@
 // One conversation at a time: opens it, sends to it, stops it, and redraws it when the store changed.
 import { ulid } from "./ulid.js";
-import { refusal } from "./words.js";
+import { limitWords, refusal } from "./words.js";
 
 const PAGE = 50;
 const AGAIN_MS = 1_500;
@@ -49,9 +49,12 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     const situation =
       !now || shown.length
         ? "ready"
-        : ({ loading: "loading", empty: "loading", away: "away", stale: loadError ? "lost" : "loading" }[
-            now.status
-          ] ?? "ready");
+        : ({
+            loading: "loading",
+            empty: "loading",
+            away: store.state.instance ? "away" : "loading",
+            stale: loadError ? "lost" : "loading",
+          }[now.status] ?? "ready");
     parts.transcript.draw(current, shown, situation, { hasMore: now?.hasMore, error: loadError });
     parts.composer.setRunning(running() !== null);
     if (shown.length) scroll.grown();
@@ -93,10 +96,13 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
       }
       if (change.kind === "stale" && here) load(current);
       if (change.kind === "conversations") mark("list");
-      if (change.kind === "outbox") mark("thread");
+      if (change.kind === "outbox") {
+        mark("thread");
+        catchUp();
+      }
       if (change.kind === "instance") {
-        mark("state");
-        if (store.state.instance?.state === "ready") catchUp();
+        mark("state", "thread");
+        catchUp();
       }
       if (change.kind === "quota") mark("state");
       if (change.kind === "reset") catchUp();
@@ -104,17 +110,27 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     }
   }
 
-  /** The assistant is there, perhaps after a gap: fetch what is not known to be whole. */
+  /** Something is known that was not, perhaps after a gap: fetch what is not known to be whole. */
   function catchUp() {
     if (!parts.conversations.loaded) parts.conversations.fetch();
     if (current && !["ready", "loading"].includes(thread().status)) load(current);
   }
 
+  /** Whether the assistant could answer for this conversation: it is awake, and no first words are on their way. */
+  function canAsk(id) {
+    const onTheWay = ({ state }) => state === "sending" || state === "waiting";
+    return store.isAwake() && !store.outboxOf(id).some(onTheWay);
+  }
+
   // -- fetching
 
   async function load(id) {
-    store.beginLoad(id);
     loadError = null;
+    if (!canAsk(id)) {
+      store.failLoad(id, true);
+      return mark("thread");
+    }
+    store.beginLoad(id);
     mark("thread");
     try {
       const { data } = await api.call("GET", `/api/conversations/${id}/messages?limit=${PAGE}`);
@@ -125,11 +141,12 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
         store.failLoad(id, error.code === "unavailable");
         if (id === current) loadError = error;
         // The assistant may have woken while the refusal was on its way.
-        if (error.code !== "not_found" && store.state.instance?.state === "ready")
+        if (error.code !== "not_found" && store.isAwake())
           setTimeout(catchUp, AGAIN_MS);
       }
     }
     if (id === current) mark("thread", "list");
+    return undefined;
   }
 
   async function loadEarlier() {
@@ -174,6 +191,11 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
 
   /** Resolves with the conversation's id once the gateway or the agent holds the message. */
   async function send(text, clientId) {
+    const { quota } = store.state;
+    if (quota?.level === "out") {
+      announcer.alert(`Not sent. ${limitWords("quota_charge_month", quota.resets_at).title}. Your words stay here.`);
+      throw new Error("nothing is left to answer with");
+    }
     const id = current ?? begin();
     store.state.outbox.set(clientId, {
       client_message_id: clientId,
@@ -201,10 +223,12 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
           settled_at: Date.now(),
         });
       mark("thread", "list");
+      catchUp();
       return id;
     } catch (error) {
       store.state.outbox.delete(clientId);
       mark("thread");
+      catchUp();
       announcer.alert(`Not sent. ${refusal(error)} Your words are still in the field.`);
       announcer.toast(`Not sent. ${refusal(error)} Your words are still in the field.`);
       throw error;
@@ -229,7 +253,8 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
       const { data } = await api.call("POST", "/api/wake", { reason });
       if (data && !store.state.instance) {
         store.state.instance = data;
-        mark("state");
+        mark("state", "thread");
+        catchUp();
       }
     });
 

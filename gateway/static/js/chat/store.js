@@ -158,6 +158,9 @@ export function createStore({ now = Date.now } = {}) {
 
     applyPending,
 
+    /** Whether the assistant is known to be awake: only then does it make sense to ask it for anything. */
+    isAwake: () => state.instance?.state === "ready",
+
     /** From here until `finishLoad`, frames of this conversation are kept aside. */
     beginLoad(id) {
       const thread = threadOf(id);
