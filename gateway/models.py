@@ -112,6 +112,8 @@ pending_message = Table(
     Column("error_code", String(40)),
     Column("error_message", String(300)),
     Column("created_at", BigInteger, nullable=False),
+    Column("request_id", String(64)),
+    Column("traceparent", String(55)),
     Index(None, "state"),
 )
 

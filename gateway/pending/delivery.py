@@ -5,7 +5,9 @@ after the agent has answered, and a killed gateway begins again from its table.
 """
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Iterator
 from urllib.parse import quote
 
 import orjson
@@ -19,12 +21,13 @@ from gateway.relay.instances import Instances
 from gateway.scope import Scope
 from gateway.stream.hub import Hub
 from gateway.tenants import store as tenants
+from infra.kit import log, tracing
 from infra.kit.clock import Clock
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError, from_response
 from spawner.wire import Instance
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _ATTEMPTS, _ATTEMPTS_TO_REACH = 5, 20
 _NOT_READY = ("agent_waking", "agent_asleep", "unreachable")
@@ -94,13 +97,15 @@ class Delivery:
                     return
                 if message is None:
                     continue
-                try:
-                    await self._become_ready(scope.tenant)
-                except AlcoveError as error:
-                    await self._fail(scope, error)
-                    continue
-                attempts += 1
-                if await self._hand_over(scope, message, attempts):
+                with _as_its_request(message):
+                    try:
+                        await self._become_ready(scope.tenant)
+                    except AlcoveError as error:
+                        await self._fail(scope, error)
+                        continue
+                    attempts += 1
+                    settled = await self._hand_over(scope, message, attempts)
+                if settled:
                     attempts = 0
                 else:
                     await asyncio.sleep(self._limits.pending_poll_s * 2 ** min(attempts, 5))
@@ -163,10 +168,18 @@ class Delivery:
 
     async def _fail(self, scope: Scope, error: AlcoveError, client_id: str | None = None) -> None:
         self._metrics.handed_over.labels("failed").inc()
-        log.warning("pending.failed", extra={"tenant": scope.tenant, "code": error.code})
+        _log.warning("pending.failed", extra={"tenant": scope.tenant, "code": error.code})
         async with self._db.transaction() as tx:
             await self._store.fail(tx, scope, error, client_id)
         self._hub.tell(scope.tenant, "pending")
+
+
+@contextlib.contextmanager
+def _as_its_request(message: Waiting) -> Iterator[None]:
+    """Inside, what is logged, asked and traced carries the ids of the request that brought the message."""
+    ids = {"request_id": message.request_id} if message.request_id else {}
+    with log.bound(**ids), tracing.continued(message.traceparent):
+        yield
 
 
 def _call(message: Waiting) -> Call:

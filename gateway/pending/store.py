@@ -10,6 +10,7 @@ from gateway.limits import Limits
 from gateway.models import pending_message as table
 from gateway.models import tenant
 from gateway.scope import Scope
+from infra.kit import log, tracing
 from infra.kit.db import Reading, Transaction
 from infra.kit.errors import AlcoveError
 from infra.kit.seal import Sealer
@@ -17,7 +18,7 @@ from infra.kit.seal import Sealer
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A message that waits, its text opened."""
+    """A message that waits, its text opened. `request_id`, `traceparent`: of the request that brought it."""
 
     client_message_id: str
     conversation_id: str
@@ -25,6 +26,8 @@ class Waiting:
     created_at: int
     state: Literal["waiting", "failed"]
     error: dict[str, str] | None
+    request_id: str | None
+    traceparent: str | None
 
     def as_json(self) -> dict[str, Any]:
         """The shape of `GET /api/pending-messages`."""
@@ -79,6 +82,8 @@ class PendingStore:
                 position=1 + max((row["position"] for row in rows), default=0),
                 state="waiting",
                 created_at=await tx.now_at(),
+                request_id=log.context().get("request_id"),
+                traceparent=tracing.headers().get("traceparent"),
             )
         )
 
@@ -156,6 +161,8 @@ class PendingStore:
             created_at=row["created_at"],
             state=row["state"],
             error=error,
+            request_id=row["request_id"],
+            traceparent=row["traceparent"],
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from opentelemetry import trace
-from opentelemetry.context import Context
+from opentelemetry.context import Context, attach, detach
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -64,6 +64,17 @@ class Tracing:
             sending = threading.Thread(target=self._provider.shutdown, daemon=True)
             sending.start()
             sending.join(_LAST_SPANS_S)
+
+
+@contextmanager
+def continued(traceparent: str | None) -> Iterator[None]:
+    """What is done inside belongs to the trace that `traceparent` names; to none where it is None."""
+    carrier = {"traceparent": traceparent} if traceparent else {}
+    token = attach(_propagator.extract(carrier, Context()))
+    try:
+        yield
+    finally:
+        detach(token)
 
 
 def headers() -> dict[str, str]:

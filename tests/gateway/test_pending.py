@@ -1,5 +1,6 @@
 """Messages for an agent that is not ready: none lost, none doubled, in their order."""
 
+import pytest
 from sqlalchemy import select
 
 from gateway.models import pending_message
@@ -34,6 +35,28 @@ async def test_messages_arrive_in_order_when_the_agent_wakes(gateway: Gateway) -
         return not await _waiting(gateway)
 
     await until(none_waits)
+
+
+@pytest.mark.parametrize("by", ["the process that took it", "the next process"])
+async def test_message_keeps_its_requests_id_when_it_is_handed_over(serve: Serve, by: str) -> None:
+    gateway = await serve()
+    gateway.spawner.waking = "when told"
+    ada = await gateway.person("ada@example.org")
+    tenant = await gateway.tenant_of("ada@example.org")
+    asked = [(await ada.post(f"text {n}", f"m{n}")).headers["x-request-id"] for n in range(3)]
+    if by == "the next process":
+        await gateway.parts.background.close()
+        gateway = await serve()
+    await until(lambda: gateway.spawner.of(tenant).state == "starting")
+    await gateway.spawner.become_ready(tenant)
+    agent = gateway.spawner.of(tenant).agent
+    assert agent is not None
+    await until(lambda: len(gateway.spawner.of(tenant).memory.by_client_id) == 3)
+    shown = [
+        headers["x-request-id"] for method, _, headers, _ in agent.requests if method == "POST"
+    ]
+    assert shown == asked
+    assert len(set(asked)) == 3
 
 
 async def test_text_is_sealed_when_it_waits(gateway: Gateway) -> None:

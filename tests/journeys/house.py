@@ -231,7 +231,7 @@ class House:
             "metering_proxy": {
                 "ALCOVE_METER_DATABASE_URL": self.databases["metering_proxy"],
                 "ALCOVE_METER_LISTEN": self.control("meter"),
-                "ALCOVE_METER_LOOPBACK_PROVIDERS": "",
+                "ALCOVE_METER_LOOPBACK_PROVIDERS": ",",
             },
             "spawner": {
                 "ALCOVE_SPAWNER_DATABASE_URL": self.databases["spawner"],
