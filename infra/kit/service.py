@@ -24,8 +24,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infra.kit import address, ids, log, unix
+from infra.kit.bounded import bounded
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError, from_response
+from infra.kit.httpd.limits import Limits
 from infra.kit.metrics import Metrics
 from infra.kit.migrate import at_head
 from infra.kit.tracing import Tracing
@@ -226,9 +228,11 @@ async def serving(
     mode: int = 0o660,
     grace_s: int = 5,
     trusted_proxies: str | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[str]:
     """Serves `app` at `url` while the block runs; gives the address that it really got (port 0).
 
+    `limits`: of heads and of waiting; sizes of bodies and numbers of connections are not looked at here.
     On leaving: no new connections, then up to `grace_s` for what is under way.
     """
     where = address.parse(url)
@@ -243,7 +247,7 @@ async def serving(
         app,
         log_config=None,
         access_log=False,
-        http="httptools",
+        http=bounded(limits or Limits()),
         loop="none",
         ws="none",
         lifespan="off",

@@ -14,6 +14,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from infra.kit import address, unix
+from infra.kit.bounded import bounded
+from infra.kit.httpd.limits import Limits
 
 
 @asynccontextmanager
@@ -30,7 +32,7 @@ async def serving(app: ASGIApp, url: str) -> AsyncIterator[str]:
         app,
         log_config=None,
         access_log=False,
-        http="httptools",
+        http=bounded(Limits()),
         loop="none",
         ws="none",
         lifespan="off",
