@@ -4,9 +4,11 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-
 """
 
 import codecs
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+_LINE_END = re.compile("\r\n|\n|\r")
 HEARTBEAT = b": keep-alive\n\n"
 CONTENT_TYPE = "text/event-stream; charset=utf-8"
 HEADERS = {
@@ -116,15 +118,4 @@ class Parser:
 
 
 def _line_ends(text: str) -> Iterator[tuple[int, int]]:
-    position = 0
-    while True:
-        lf, cr = text.find("\n", position), text.find("\r", position)
-        if lf == -1 and cr == -1:
-            return
-        if cr != -1 and (lf == -1 or cr < lf):
-            width = 2 if lf == cr + 1 else 1
-            yield cr, width
-            position = cr + width
-        else:
-            yield lf, 1
-            position = lf + 1
+    return ((end.start(), end.end() - end.start()) for end in _LINE_END.finditer(text))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway.stream.agent_log import rest_s
 from infra.kit import sse
 from tests.gateway.browser import Browser
 from tests.gateway.conftest import Gateway, Serve
@@ -122,6 +123,8 @@ async def test_stream_that_is_none_is_let_go_and_asked_for_again(
         streams(b"data: " + b"x" * 30_000),
         streams(b"data: x\n" * 30_000),
         streams(b": x\n" * 30_000),
+        streams(b"\n" * 30_000),
+        streams(frame(1) * 1000),
         says(b"HTTP/1.1 302 Go\r\nlocation: http://evil.example/\r\ncontent-length: 0\r\n\r\n"),
         says(b"garbage\r\n\r\n"),
         says(b""),
@@ -132,3 +135,9 @@ async def test_stream_that_is_none_is_let_go_and_asked_for_again(
             assert not stream.ended
     async with listening(path, streams(good)), ada.stream() as stream:
         await until(lambda: stream.text() == "<1>")
+
+
+def test_agent_rests_when_its_bytes_are_dear_to_read() -> None:
+    assert rest_s(0.001) == 0
+    assert rest_s(0.02) == pytest.approx(1.0)
+    assert rest_s(9.0) == 2.0

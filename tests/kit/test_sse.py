@@ -1,6 +1,7 @@
 """Event streams: however the bytes are cut, the events are the same."""
 
 import codecs
+import time
 
 import pytest
 from hypothesis import given
@@ -79,6 +80,16 @@ def test_frame_refuses_when_an_id_would_begin_a_new_field() -> None:
         sse.frame("x", event_id="1\ndata: forged")
     with pytest.raises(ValueError, match="one line"):
         sse.frame("x", event="go\r\nid: 9")
+
+
+def test_time_grows_with_the_bytes_alone_when_there_are_only_line_ends() -> None:
+    def cost_s(size: int) -> float:
+        began_s = time.thread_time()
+        assert parse(b"\n" * size) == []
+        return time.thread_time() - began_s
+
+    cost_s(1000)
+    assert cost_s(1 << 20) < 40 * cost_s(1 << 16)
 
 
 def test_long_line_passes_when_below_the_bound_and_fails_above() -> None:
