@@ -95,7 +95,8 @@ def _public(module: Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         if isinstance(node, FUNCTIONS):
             found.append(node)
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            inherited = CALLBACKS if "asyncio.Protocol" in map(ast.unparse, node.bases) else set()
+            bases = [ast.unparse(base) for base in node.bases]
+            inherited = CALLBACKS if any(b.endswith("Protocol") for b in bases) else set()
             found += [n for n in node.body if isinstance(n, FUNCTIONS) and n.name not in inherited]
     return [
         node

@@ -15,10 +15,13 @@ from tests.waiting import until
 
 @pytest.fixture(params=["real", "fake"])
 async def spawner(
-    request: pytest.FixtureRequest, tmp_path: Path, deployment: str
+    request: pytest.FixtureRequest, tmp_path: Path, deployment: str, spawner_database: Path
 ) -> AsyncIterator[SpawnerClient]:
     if request.param == "real":
-        async with house(tmp_path, deployment) as home, home.work() as working:
+        async with (
+            house(tmp_path, deployment, spawner_database) as home,
+            home.work() as working,
+        ):
             yield working.client
         return
     fake = FakeSpawner(tmp_path, SECRET, SECRET[::-1])

@@ -6,7 +6,7 @@ import pytest
 
 from infra.kit.http1.deadline import Deadline
 from infra.kit.http1.inflow import HIGH_WATER_BYTES, Inflow
-from tests.waiting import until
+from tests.waiting import stretch, until
 
 
 class Fired:
@@ -25,7 +25,7 @@ async def test_deadline_is_reached_once_when_it_was_moved_on() -> None:
     fired.deadline.set(0.1)
     await until(lambda: fired.at)
     assert fired.at[0] >= 0.09
-    await asyncio.sleep(0.12)
+    await stretch(0.12)
     assert len(fired.at) == 1
 
 
@@ -41,7 +41,7 @@ async def test_deadline_is_never_reached_when_it_was_taken_back(ending: str) -> 
     fired = Fired()
     fired.deadline.set(0.01)
     getattr(fired.deadline, ending)()
-    await asyncio.sleep(0.05)
+    await stretch(0.05)
     assert fired.at == []
     fired.deadline.set(0.01)
     await until(lambda: fired.at)

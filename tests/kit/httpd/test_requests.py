@@ -8,7 +8,7 @@ import pytest
 from infra.kit import httpd
 from infra.kit.errors import AlcoveError
 from tests.kit.httpd.wire import GET, echo, listening
-from tests.waiting import until
+from tests.waiting import stretch, until
 
 CHUNKED = (
     b"POST /c HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -292,7 +292,7 @@ async def test_client_is_held_back_when_it_sends_ahead_of_its_answers(tmp_path: 
             client.send(ask)
         while transport.get_write_buffer_size() != left:
             left = transport.get_write_buffer_size()
-            await asyncio.sleep(0.05)
+            await stretch(0.05)
         assert left > count * len(ask) // 2
         go_on.set()
         for _ in range(count):

@@ -17,7 +17,7 @@ KIT = [
         file="infra/kit/unix.py",
         old="if owner_uid is not None and found.st_uid != owner_uid:",
         new="if owner_uid is None and found.st_uid != owner_uid:",
-        tests=("tests/kit/test_unix.py", "tests/kit/relay/test_conformance.py"),
+        tests=("tests/kit/test_unix.py", "tests/kit/relay/test_endings.py"),
     ),
     Defect(
         name="begin-deferred",
