@@ -76,6 +76,11 @@ class House:
         """The control listener of the meter or the spawner."""
         return f"unix://{self.sockets}/control/{name}.sock"
 
+    def agent_database(self, tenant: str) -> Path:
+        """The file of a tenant's agent."""
+        [path] = (self.root / "tenants" / tenant).glob("*.db")
+        return path
+
     async def start(self) -> None:
         """Migrates every database and starts every service at once; returns when all are ready."""
         for service in SERVICES:
