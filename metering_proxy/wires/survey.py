@@ -5,6 +5,7 @@ provider puts around it. So the body's bytes bound its text; images count by a b
 is not in the body (files, URLs, documents) is bounded by the context window alone.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ _OPAQUE = frozenset(
     ("file", "document", "search_result", "container_upload", "input_file", "video", "video_url")
 )
 _IMAGES = frozenset(("image", "image_url", "input_image"))
+_CONTAINERS = (None, "message", "tool_result")  # a message says no type, or that it is one
 
 
 @dataclass(slots=True)
@@ -46,7 +48,11 @@ class Survey:
 
 
 def survey(body_bytes: int, parts: list[Any], tools: Any) -> Survey:
-    """Looks through `parts` (messages, system) and `tools` at every depth. It refuses nothing."""
+    """Looks through `parts` (messages, system) and `tools` at every depth. It refuses nothing.
+
+    An image counts as one where a provider takes it for one: in a list of content. Elsewhere (in the
+    schema of a tool, in the arguments of a call) the same words are text, and are billed as text.
+    """
     found = Survey(body_bytes)
     found.tools = len(tools) if isinstance(tools, list) else 0
     waiting: list[Any] = [*parts, tools]
@@ -57,15 +63,29 @@ def survey(body_bytes: int, parts: list[Any], tools: Any) -> Survey:
         elif isinstance(value, dict):
             _look(value, found)
             waiting.extend(v for v in value.values() if isinstance(v, dict | list))
+    for part in _content(parts):
+        if _kind(part) in _IMAGES:
+            _image(part, found)
     found.text_bytes = max(0, found.text_bytes - found.image_bytes)
     return found
 
 
+def _content(parts: list[Any]) -> Iterator[dict[str, Any]]:
+    """The parts of every message, and those of the results of tools among them."""
+    waiting = list(parts)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            yield value
+            if _kind(value) in _CONTAINERS and isinstance(value.get("content"), list):
+                waiting.append(value["content"])
+
+
 def _look(value: dict[str, Any], found: Survey) -> None:
-    kind = value.get("type")
-    if kind in _IMAGES:
-        _image(value, found)
-    elif kind in _OPAQUE:
+    kind = _kind(value)
+    if kind in _OPAQUE:
         found.opaque = True
     elif kind == "input_audio":
         found.audio = True
@@ -73,6 +93,12 @@ def _look(value: dict[str, Any], found: Survey) -> None:
     if isinstance(cache, dict):
         found.cached = True
         found.cached_1h = found.cached_1h or cache.get("ttl") == "1h"
+
+
+def _kind(value: dict[str, Any]) -> str | None:
+    """What a part says it is. The schema of a tool may list several types there, which makes it none of ours."""
+    kind = value.get("type")
+    return kind if isinstance(kind, str) else None if kind is None else ""
 
 
 def _image(value: dict[str, Any], found: Survey) -> None:

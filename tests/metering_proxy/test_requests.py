@@ -156,6 +156,80 @@ def test_splicing_changes_the_named_member_and_no_other_byte(
             assert read.text[member.start : member.end].encode() in edited
 
 
+_TEXT = "A" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        (
+            AnthropicMessages(),
+            {
+                **_ANTHROPIC,
+                "tools": [
+                    {"name": "t", "input_schema": {"type": "image", "source": {"data": _TEXT}}}
+                ],
+            },
+        ),
+        (
+            AnthropicMessages(),
+            {
+                **_ANTHROPIC,
+                "messages": [
+                    {
+                        "role": "assistant",
+                        "content": [
+                            {
+                                "type": "tool_use",
+                                "id": "a",
+                                "name": "t",
+                                "input": {"type": "image", "source": {"data": _TEXT}},
+                            }
+                        ],
+                    }
+                ],
+            },
+        ),
+        (
+            OpenAiChat(),
+            {
+                **_CHAT,
+                "tools": [
+                    {
+                        "type": "function",
+                        "function": {
+                            "name": "t",
+                            "parameters": {"type": "image_url", "image_url": f"data:{_TEXT}"},
+                        },
+                    }
+                ],
+            },
+        ),
+    ],
+    ids=["schema", "arguments", "openai-schema"],
+)
+def test_text_is_bound_as_text_when_it_poses_as_an_image(wire: Wire, body: dict[str, Any]) -> None:
+    survey = wire.read(json.dumps(body).encode()).survey
+    assert survey.bound(context=10**6, image_tokens=1_500) > len(_TEXT)
+
+
+def test_image_counts_as_one_when_a_tool_gave_it() -> None:
+    picture = {"type": "image", "source": {"type": "base64", "data": _TEXT}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": [picture]}
+    body = {**_ANTHROPIC, "messages": [{"role": "user", "content": [result]}]}
+    survey = AnthropicMessages().read(json.dumps(body).encode()).survey
+    assert survey.images == 1
+    assert survey.bound(context=10**6, image_tokens=1_500) < 5_000
+
+
+@pytest.mark.parametrize("kind", [["string", "null"], {"a": 1}, 7, True])
+def test_request_is_read_when_a_type_is_no_word(kind: object) -> None:
+    tool = {"name": "t", "input_schema": {"type": "object", "properties": {"a": {"type": kind}}}}
+    part = {"type": kind, "text": "hi"}
+    body = {**_ANTHROPIC, "tools": [tool], "messages": [{"role": "user", "content": [part]}]}
+    assert AnthropicMessages().read(json.dumps(body).encode()).survey.tools == 1
+
+
 def test_bound_covers_bytes_and_images_are_not_counted_as_text() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 100_000}}
     content = [{"type": "text", "text": "日本" * 1000}, picture]
