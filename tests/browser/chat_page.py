@@ -50,6 +50,15 @@ class ChatPage:
         await self.page.wait_for_url(f"{self.url}/chat")
         return self
 
+    async def sign_in(self, email: str) -> Self:
+        """Signs in with what was signed up, and lands on the chat page."""
+        await self.page.goto(f"{self.url}/sign-in")
+        await self.page.get_by_label("E-mail").fill(email)
+        await self.page.get_by_label("Password", exact=True).fill(PASSWORD)
+        await self.page.locator("form button.primary").click()
+        await self.page.wait_for_url(f"{self.url}/chat")
+        return self
+
     async def become_admin(self, link: str, email: str) -> Self:
         """Uses the one-time link of the first start."""
         await self.page.goto(link)
