@@ -10,7 +10,7 @@ from gateway.accounts import sessions
 from gateway.accounts.sessions import Identity, Visitor
 from gateway.tenants.audit import Actor
 from gateway.web.origin import SAFE
-from gateway.web.parts import parts
+from gateway.web.parts import Parts, parts
 from infra.kit import log
 from infra.kit.errors import AlcoveError
 
@@ -30,9 +30,18 @@ async def signed_in(request: Request) -> Identity:
     identity = await present(request)
     here = parts(request)
     if here.clock.now_at() - identity.last_seen_at >= here.limits.session_touch_s * 1000:
+        await _touch(here, identity)
+    return identity
+
+
+async def _touch(here: Parts, identity: Identity) -> None:
+    """Notes that the person is there; a database that takes nothing just now is no reason to send them away."""
+    try:
         async with here.db.transaction() as tx:
             await sessions.touch(tx, identity)
-    return identity
+    except AlcoveError as error:
+        if error.reason != "database":
+            raise
 
 
 async def present(request: Request) -> Identity:

@@ -11,18 +11,37 @@ turns into a writer fails at once with SQLITE_BUSY (https://www.sqlite.org/lang_
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from sqlalchemy import Executable, event, text
 from sqlalchemy.engine import CursorResult, RowMapping
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.elements import TextClause
 
 from infra.kit.clock import Clock, SystemClock
+from infra.kit.errors import AlcoveError
+
+log = logging.getLogger(__name__)
 
 Parameters = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+_SQLITE_AWAY = frozenset(
+    (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+    )
+)
 _PG_NOW = text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)")
 
 
@@ -99,30 +118,61 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """A transaction that commits when the block ends and rolls back when it raises."""
-        if self._writer is None:
-            async with self._engine.begin() as connection:
+        """A transaction that commits when the block ends and rolls back when it raises.
+
+        Raises `unavailable` (reason `database`) where the database is away, locked or full: nothing
+        of the block is kept then.
+        """
+        with _answering():
+            if self._writer is None:
+                async with self._engine.begin() as connection:
+                    yield Transaction(connection, self._clock, self._own_clock)
+                return
+            async with self._writer, self._engine.begin() as connection:
                 yield Transaction(connection, self._clock, self._own_clock)
-            return
-        async with self._writer, self._engine.begin() as connection:
-            yield Transaction(connection, self._clock, self._own_clock)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Reading]:
-        """A consistent read."""
-        async with self._engine.connect() as raw:
-            connection = await raw.execution_options(alcove_read=True)
-            async with connection.begin():
-                yield Reading(connection, self._clock, self._own_clock)
+        """A consistent read. Raises as `transaction`."""
+        with _answering():
+            async with self._engine.connect() as raw:
+                connection = await raw.execution_options(alcove_read=True)
+                async with connection.begin():
+                    yield Reading(connection, self._clock, self._own_clock)
 
     async def ping(self) -> None:
-        """Raises what the driver raises when the database does not answer."""
+        """Raises as `transaction` when the database does not answer."""
         async with self.read() as reading:
             await reading.value(text("SELECT 1"))
 
     async def close(self) -> None:
         """Closes every connection."""
         await self._engine.dispose()
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """A database that cannot be asked is told as such; a statement that is wrong stays what it is."""
+    try:
+        yield
+    except (DBAPIError, PoolTimeout, ConnectionError) as error:
+        if isinstance(error, DBAPIError) and not _is_away(error):
+            raise
+        log.warning("the database does not answer", extra={"why": str(error).splitlines()[0][:200]})
+        raise AlcoveError(
+            "unavailable",
+            "Our database does not answer just now. Nothing was changed.",
+            reason="database",
+            retry_after_s=2,
+        ) from error
+
+
+def _is_away(error: DBAPIError) -> bool:
+    """Whether the database is at fault and not what it was asked (https://www.sqlite.org/rescode.html)."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in _SQLITE_AWAY
+    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
 
 def driver_url(url: str) -> str:

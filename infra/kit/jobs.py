@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from infra.kit import ids
 from infra.kit.db import Database
+from infra.kit.errors import AlcoveError
 from infra.kit.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -70,10 +71,9 @@ class Jobs:
             if not job.everywhere and not await self._take(job):
                 return False
             await job.run()
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("job failed", extra={"job": job.name})
+        except Exception as error:
+            trace = None if isinstance(error, AlcoveError) else error  # a coded error says it all
+            log.error("job failed", exc_info=trace, extra={"job": job.name, "why": str(error)})
             self._metrics.job_runs.labels(job.name, "failed").inc()
             return True
         self._metrics.job_runs.labels(job.name, "done").inc()

@@ -6,9 +6,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database, driver_url, sql
+from infra.kit.errors import AlcoveError
 from tests.kit.processes import at_once
 
 PROCESSES, INCREMENTS = 4, 200
@@ -171,3 +173,34 @@ async def test_sqlite_is_as_durable_as_asked_when_opened(
 )
 def test_driver_is_named_when_the_url_is_short(given: str, full: str) -> None:
     assert driver_url(given) == full
+
+
+@pytest.mark.parametrize("url", ["sqlite:////nowhere/at/all.db", "postgresql://127.0.0.1:1/none"])
+async def test_database_is_unavailable_when_it_is_away(url: str) -> None:
+    db = Database(url)
+    for opened in (db.read, db.transaction):
+        with pytest.raises(AlcoveError) as caught:
+            async with opened() as tx:
+                await tx.value(sql("SELECT 1"))
+        assert (caught.value.code, caught.value.reason) == ("unavailable", "database")
+    await db.close()
+
+
+async def test_database_is_unavailable_and_keeps_nothing_when_it_is_full(tmp_path: Path) -> None:
+    db = Database(f"sqlite:///{tmp_path}/full.db")
+    await make_counter(db)
+    with pytest.raises(AlcoveError) as caught:
+        async with db.transaction() as tx:
+            await tx.execute(sql("UPDATE counter SET n = 7"))
+            await tx.execute(sql("PRAGMA max_page_count = 1"))
+            await tx.execute(sql("CREATE TABLE much (t)"))
+            await tx.execute(sql("INSERT INTO much VALUES (zeroblob(1000000))"))
+    assert (caught.value.code, caught.value.reason) == ("unavailable", "database")
+    assert await counted(db) == 0
+    await db.close()
+
+
+async def test_error_stays_what_it_is_when_the_statement_is_wrong(db: Database) -> None:
+    with pytest.raises(DBAPIError, match="nowhere"):
+        async with db.read() as reading:
+            await reading.value(sql("SELECT * FROM nowhere"))
