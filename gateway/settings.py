@@ -8,7 +8,7 @@ from pydantic_settings import SettingsConfigDict
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
-from infra.kit.settings import Settings
+from infra.kit.settings import DatabaseUrl, Settings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -25,9 +25,8 @@ class GatewaySettings(Settings):
     sealing_key: str = Field(pattern=r"^[0-9a-fA-F]{64}$")
     agent_uid: int = Field(default=10001, ge=0)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["json", "text"] = "json"
 
-    gateway_database_url: str
+    gateway_database_url: DatabaseUrl
     gateway_listen: str = "http://127.0.0.1:8000"
     gateway_control: str | None = None
     public_url: str

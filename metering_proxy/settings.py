@@ -8,7 +8,7 @@ from pydantic_settings import NoDecode
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
-from infra.kit.settings import Settings
+from infra.kit.settings import DatabaseUrl, Settings
 
 
 class MeterSettings(Settings):
@@ -21,7 +21,7 @@ class MeterSettings(Settings):
     sealing_key: str = Field(
         validation_alias="ALCOVE_SEALING_KEY", pattern=r"^[0-9a-fA-F]{64}$", repr=False
     )
-    database_url: str = Field(validation_alias="ALCOVE_METER_DATABASE_URL", repr=False)
+    database_url: DatabaseUrl = Field(validation_alias="ALCOVE_METER_DATABASE_URL", repr=False)
     listen: str = Field(validation_alias="ALCOVE_METER_LISTEN")
     sockets_dir: Path = Field(validation_alias="ALCOVE_SOCKETS_DIR")
     local_model_url: str | None = Field(None, validation_alias="ALCOVE_METER_LOCAL_MODEL_URL")

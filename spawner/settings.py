@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
+from infra.kit.settings import DatabaseUrl
 from infra.kit.settings import Settings as Base
 
 
@@ -42,7 +43,7 @@ class Settings(Base):
     deployment: Name = Field(validation_alias="ALCOVE_DEPLOYMENT")
     service_secret: Secret = Field(validation_alias="ALCOVE_SERVICE_SECRET")
     deployment_secret: Secret = Field(validation_alias="ALCOVE_DEPLOYMENT_SECRET")
-    database_url: str = Field(validation_alias="ALCOVE_SPAWNER_DATABASE_URL")
+    database_url: DatabaseUrl = Field(validation_alias="ALCOVE_SPAWNER_DATABASE_URL")
     listen: Url = Field(validation_alias="ALCOVE_SPAWNER_LISTEN")
     meter_url: Url = Field(validation_alias="ALCOVE_METER_URL")
     sockets_dir: Absolute = Field(validation_alias="ALCOVE_SOCKETS_DIR")

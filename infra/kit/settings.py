@@ -3,12 +3,24 @@
 import os
 import sys
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 S = TypeVar("S", bound="Settings")
+
+
+def _database(text: str) -> str:
+    is_file = text.startswith("sqlite:////")
+    is_server = text.startswith(("postgresql://", "postgres://")) and urlsplit(text).path.strip("/")
+    if not is_file and not is_server:
+        raise ValueError("is sqlite:////absolute/path.db or postgresql://user:password@host/name")
+    return text
+
+
+DatabaseUrl = Annotated[str, AfterValidator(_database)]
 
 
 class Settings(BaseSettings):

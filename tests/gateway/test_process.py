@@ -63,9 +63,11 @@ async def test_check_lists_every_problem_at_once(tmp_path: Path) -> None:
         ALCOVE_SEALING_KEY="not hex",
         ALCOVE_PUBLIC_URL="alcove.example",
         ALCOVE_METER_URL="ftp://x",
+        ALCOVE_GATEWAY_DATABASE_URL="mysql://u:p@host/name",
     )
     assert code == 78
-    for name in ("SERVICE_SECRET", "SEALING_KEY", "PUBLIC_URL", "METER_URL"):
+    names = ("SERVICE_SECRET", "SEALING_KEY", "PUBLIC_URL", "METER_URL", "GATEWAY_DATABASE_URL")
+    for name in names:
         assert f"ALCOVE_{name}" in err
     assert (await _verb(tmp_path, "check"))[0] == 0
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from infra.kit.settings import Settings, load
+from infra.kit.settings import DatabaseUrl, Settings, load
 
 
 class Example(Settings):
@@ -37,7 +37,7 @@ def test_problem_does_not_show_the_value_when_it_may_be_a_secret(
 
 def test_value_comes_from_a_file_when_name_file_is_set(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("from a file\n")
-    found = load(Example, {"EX_NAME": "n", "EX_SECRET_FILE": str(tmp_path / "s")})
+    found = load(Example, {"EX_NAME": "n", "EX_SECRET": "", "EX_SECRET_FILE": str(tmp_path / "s")})
     assert found.secret == "from a file"
     assert found.size == 3
 
@@ -60,6 +60,33 @@ def test_missing_file_is_named_beside_the_other_problems(
     told = capsys.readouterr().err
     assert "EX_SECRET_FILE: No such file or directory: /nowhere/s" in told
     assert "EX_NAME: is required" in told
+
+
+class Stored(Settings):
+    url: DatabaseUrl = Field(validation_alias="EX_URL")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite:////srv/a.db", "postgresql://u:p@host/name", "postgres:///name?host=/run/postgresql"],
+)
+def test_database_is_taken_when_it_is_one_of_the_two_kinds(url: str) -> None:
+    assert load(Stored, {"EX_URL": url}).url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["hunter2", "mysql://u:hunter2@host/name", "sqlite:///hunter2.db", "postgresql://hunter2@host"],
+)
+def test_database_is_a_problem_of_the_configuration_when_no_service_can_use_it(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        load(Stored, {"EX_URL": url})
+    told = capsys.readouterr().err
+    assert left.value.code == 78
+    assert "EX_URL:" in told
+    assert "hunter2" not in told
 
 
 def test_settings_do_not_read_the_machine_when_an_environment_was_given(

@@ -63,6 +63,8 @@ def ready(container: Any) -> bool:
 
 def test_cluster_is_made_from_secret_files_and_found_again(cluster: Run, tmp_path: Path) -> None:
     (tmp_path / "password").write_text("from-a-file\n")
+    (tmp_path / "meter").write_text("the-meters-own\n")
+    (tmp_path / "meter").chmod(0o644)
     (tmp_path / "init.sql").write_text(
         "CREATE TABLE made (at_start int); INSERT INTO made VALUES (7)"
     )
@@ -70,12 +72,14 @@ def test_cluster_is_made_from_secret_files_and_found_again(cluster: Run, tmp_pat
     tmp_path.chmod(0o755)
     mounts = [
         f"{tmp_path}/password:/run/secret:ro",
+        f"{tmp_path}/meter:/run/meter:ro",
         f"{tmp_path}/init.sql:/docker-entrypoint-initdb.d/1.sql:ro",
     ]
     settings = {
         "POSTGRES_USER": "boss",
         "POSTGRES_DB": "shop",
         "POSTGRES_PASSWORD_FILE": "/run/secret",
+        "ALCOVE_METER_DATABASE_PASSWORD_FILE": "/run/meter",
     }
     first = cluster(settings, *mounts)
     until_sync(lambda: ready(first), timeout_s=30)
@@ -83,6 +87,8 @@ def test_cluster_is_made_from_secret_files_and_found_again(cluster: Run, tmp_pat
     login = "PGPASSWORD=from-a-file psql -h 127.0.0.1 -U boss -At -c 'SELECT 1' shop"
     assert first.exec_run(["sh", "-c", login]).exit_code == 0
     assert first.exec_run(["sh", "-c", login.replace("from-a-file", "wrong")]).exit_code != 0
+    meter = "PGPASSWORD=the-meters-own psql -h 127.0.0.1 -U meter -At -c 'SELECT 1' "
+    assert first.exec_run(["sh", "-c", meter + "meter"]).exit_code == 0
     first.stop(timeout=10)
     assert first.wait()["StatusCode"] == 0
 
