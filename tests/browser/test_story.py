@@ -138,7 +138,9 @@ async def test_quota_runs_out_and_chat_goes_on_when_the_admin_raises_it(
     draft = chat.page.locator("#composer-text")
     await draft.fill("one more, please")
     await draft.press("Enter")
-    await expect(chat.page.locator("[role=alert]")).to_contain_text(["This month's quota is used up"])
+    await expect(chat.page.locator("[role=alert]")).to_contain_text(
+        ["This month's quota is used up"]
+    )
     await expect(draft).to_have_value("one more, please")
     tenant = await evidence.tenant_of(house, ADA)
     assert len(evidence.agent_rows(house, tenant, "SELECT id FROM turn")) == 1

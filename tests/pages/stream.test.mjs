@@ -215,6 +215,23 @@ test("a hidden page keeps its connection while an answer is under way", () => {
   assert.equal(last().readyState, 2);
 });
 
+test("a hidden page gives its connection to another tab at once, a visible one does not", () => {
+  let answering = false;
+  const { stream, last } = setUp({ mayRest: () => !answering });
+  last().accept();
+  stream.giveWay();
+  assert.equal(last().readyState, 1);
+  stream.hidden();
+  answering = true;
+  stream.giveWay();
+  assert.equal(last().readyState, 1);
+  answering = false;
+  stream.giveWay();
+  assert.equal(last().readyState, 2);
+  stream.nudge();
+  assert.equal(last().readyState, 0);
+});
+
 test("after the end nothing opens again", () => {
   const { clock, sources, stream, last } = setUp();
   last().accept();

@@ -131,12 +131,20 @@ async function checkSession() {
   return undefined;
 }
 
+const otherTabs = new BroadcastChannel("alcove-tabs");
+otherTabs.addEventListener("message", () => stream.giveWay());
+otherTabs.postMessage("one more");
+if (document.hidden) stream.hidden();
+
 addEventListener("online", () => stream.nudge());
 addEventListener("offline", () => stream.offline());
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) stream.hidden();
   else if (notices.isSignedOut) checkSession();
-  else stream.nudge();
+  else {
+    otherTabs.postMessage("one more");
+    stream.nudge();
+  }
 });
 
 addEventListener("popstate", () => room.open(room.idOf(location.pathname), { push: false }));

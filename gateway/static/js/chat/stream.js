@@ -98,6 +98,14 @@ export function createStream({
     open();
   }
 
+  function rest() {
+    if (!mayRest()) return start("rest", REST_AFTER_MS, rest);
+    stop("rest");
+    resting = true;
+    stop("tell");
+    return letGo();
+  }
+
   return {
     open,
     get cursor() {
@@ -123,13 +131,12 @@ export function createStream({
 
     /** Nobody looks: after a minute the connection is given up, unless an answer is under way. */
     hidden() {
-      const rest = () => {
-        if (!mayRest()) return start("rest", REST_AFTER_MS, rest);
-        resting = true;
-        stop("tell");
-        return letGo();
-      };
       start("rest", REST_AFTER_MS, rest);
+    },
+
+    /** Another tab opens, and a browser has six connections for all of them: who is not looked at steps back. */
+    giveWay() {
+      if (timers.rest !== null) rest();
     },
 
     /** There is a session again: go on from the last cursor. */
