@@ -58,7 +58,10 @@ class Home:
     def save(self) -> None:
         """Keep `state`, all or nothing."""
         temporary = self.data / "state.json.new"
-        temporary.write_text(json.dumps(self.state, indent=2) + "\n")
+        with temporary.open("w") as file:
+            file.write(json.dumps(self.state, indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut may leave the new name with nothing in it
         temporary.replace(self.data / "state.json")
 
     def close(self) -> None:
@@ -74,7 +77,8 @@ def location() -> Path:
 def open_home(data: Path, *, shared: bool = False) -> Home:
     """The data directory, made on first use; `shared`: only to look at, also while a run holds it.
 
-    Raises Trouble when another run holds it, when it is someone else's, or when secrets are lost.
+    Raises Trouble when another run holds it, when it is someone else's or damaged, or when secrets
+    are lost.
     """
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -85,6 +89,8 @@ def open_home(data: Path, *, shared: bool = False) -> Home:
     except PermissionError as error:
         me = f"{os.getuid()}:{os.getgid()}"
         raise Trouble(f"{error.filename} may not be written: chown -R {me} {data}") from None
+    except OSError as error:
+        raise Trouble(f"The data directory cannot be used: {_in_words(error)}") from None
     try:
         state = _state(data)
         home = Home(data, state, lock)
@@ -93,6 +99,9 @@ def open_home(data: Path, *, shared: bool = False) -> Home:
         if not shared:
             state["sockets"] = str(sockets_root(data, state.get("sockets")))
             home.save()
+    except OSError as error:
+        lock.close()
+        raise Trouble(f"The data directory cannot be used: {_in_words(error)}") from None
     except BaseException:
         lock.close()
         raise
@@ -100,12 +109,23 @@ def open_home(data: Path, *, shared: bool = False) -> Home:
 
 
 def _state(data: Path) -> dict[str, Any]:
+    path = data / "state.json"
     try:
-        found = json.loads((data / "state.json").read_text())
+        found = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
-    assert isinstance(found, dict)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Trouble(
+            f"{path} is damaged; it says which containers and volumes belong to this data.\n"
+            f"Put it back from a backup. To start anew without the old data: rm -r {data}"
+        )
     return found
+
+
+def _in_words(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
 def _lock(path: Path) -> IO[str]:

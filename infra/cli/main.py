@@ -88,10 +88,13 @@ def installed_version() -> str:
 
 
 def main() -> NoReturn:
-    """Run the command line; a Trouble is told in its own words and ends with 1."""
+    """Run the command line; a Trouble, or what the machine refuses, is told in its own words and ends with 1."""
     try:
         app()
     except (Trouble, StepFailed) as trouble:
         print(trouble, file=sys.stderr)
+        raise SystemExit(1) from None
+    except OSError as error:
+        print(f"The machine refused: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     raise SystemExit(0)

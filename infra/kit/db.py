@@ -123,7 +123,7 @@ class Database:
         Raises `unavailable` (reason `database`) where the database is away, locked or full: nothing
         of the block is kept then.
         """
-        with _answering():
+        with answering():
             if self._writer is None:
                 async with self._engine.begin() as connection:
                     yield Transaction(connection, self._clock, self._own_clock)
@@ -134,7 +134,7 @@ class Database:
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Reading]:
         """A consistent read. Raises as `transaction`."""
-        with _answering():
+        with answering():
             async with self._engine.connect() as raw:
                 connection = await raw.execution_options(alcove_read=True)
                 async with connection.begin():
@@ -151,8 +151,11 @@ class Database:
 
 
 @contextmanager
-def _answering() -> Iterator[None]:
-    """A database that cannot be asked is told as such; a statement that is wrong stays what it is."""
+def answering() -> Iterator[None]:
+    """A database that cannot be asked is told as such; a statement that is wrong stays what it is.
+
+    Raises `unavailable` (reason `database`).
+    """
     try:
         yield
     except (DBAPIError, PoolTimeout, ConnectionError) as error:

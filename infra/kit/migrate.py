@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import importlib
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, make_url, text
 
-from infra.kit.db import Database
+from infra.kit.db import Database, answering
+from infra.kit.errors import AlcoveError
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +53,10 @@ async def upgrade(db: Database, package: str) -> None:
     """Brings the database to the newest revision. Safe from several processes: one runs, others wait.
 
     All revisions run in one transaction (SQLite and PostgreSQL both have transactional DDL), so
-    a broken or killed migration leaves the old schema whole.
+    a broken or killed migration leaves the old schema whole. Raises `conflict` (reason `newer_schema`)
+    for a database of a newer release, `unavailable` (reason `database`) for one that cannot be opened.
     """
-    with _file_lock(db):
+    with _file_lock(db), answering():
         async with db.engine.begin() as connection:
             if not db.is_sqlite:
                 key = int.from_bytes(hashlib.sha256(package.encode()).digest()[:7], "big")
@@ -63,6 +66,15 @@ async def upgrade(db: Database, package: str) -> None:
 
 def _upgrade(connection: Connection, package: str) -> None:
     settings = config(package)
+    known = {script.revision for script in ScriptDirectory.from_config(settings).walk_revisions()}
+    newer = set(MigrationContext.configure(connection).get_current_heads()) - known
+    if newer:
+        raise AlcoveError(
+            "conflict",
+            f"This database was last used by a newer Alcove ({package} {', '.join(sorted(newer))})."
+            " Start that release, or put back the backup that was made before the upgrade.",
+            reason="newer_schema",
+        )
     settings.attributes["connection"] = connection
     command.upgrade(settings, "head")
 
@@ -102,11 +114,20 @@ def _file_lock(db: Database) -> Iterator[None]:
 
 
 def main(db: Database, package: str) -> None:
-    """`python -m <service> migrate`: upgrades and leaves."""
+    """`python -m <service> migrate`: upgrades and leaves; what forbids it is told on stderr, with exit code 1."""
 
     async def run() -> None:
-        await upgrade(db, package)
-        await db.close()
+        try:
+            await upgrade(db, package)
+        finally:
+            await db.close()
 
-    asyncio.run(run())
+    try:
+        asyncio.run(run())
+    except AlcoveError as error:
+        where = make_url(db.url).render_as_string(hide_password=True)
+        why = getattr(error.__cause__, "orig", error.__cause__)
+        told = f"{error.message} ({why})" if why else error.message
+        print(f"{where}: {told}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(1) from None
     log.info("migrated", extra={"package": package})

@@ -83,6 +83,9 @@ def _from_environment(
             except OSError as error:
                 problems.append(f"{name}_FILE: {error.strerror}: {env[f'{name}_FILE']}")
                 values[field] = "-"
+            except UnicodeDecodeError:
+                problems.append(f"{name}_FILE: not a text file: {env[f'{name}_FILE']}")
+                values[field] = "-"
         elif name in env and env[name] != "":
             values[field] = env[name]
     return values

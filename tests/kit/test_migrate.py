@@ -11,6 +11,7 @@ from sqlalchemy.exc import DatabaseError
 
 from infra.kit import migrate
 from infra.kit.db import Database, sql
+from infra.kit.errors import AlcoveError
 from tests.kit.processes import at_once
 
 ENV = """
@@ -109,6 +110,32 @@ async def test_old_schema_stays_whole_when_a_migration_breaks(db: Database, pack
     write_package(packages, "service_b", FIRST, SECOND)
     await migrate.upgrade(db, package)
     assert await migrate.at_head(db, package)
+
+
+async def test_database_is_left_alone_when_a_newer_release_used_it(
+    db: Database, packages: Path
+) -> None:
+    package = write_package(packages, "service_e", FIRST, SECOND)
+    await migrate.upgrade(db, package)
+    older = write_package(packages, "service_f", FIRST)
+    with pytest.raises(AlcoveError, match="newer") as caught:
+        await migrate.upgrade(db, older)
+    assert (caught.value.code, caught.value.reason) == ("conflict", "newer_schema")
+    assert await migrate.at_head(db, package)
+
+
+def test_refusal_is_a_sentence_when_the_database_cannot_be_opened(
+    tmp_path: Path, packages: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = write_package(packages, "service_g", FIRST)
+    (tmp_path / "x.db").write_text("this is not a database" * 500)
+    with pytest.raises(SystemExit) as caught:
+        migrate.main(Database(f"sqlite:///{tmp_path}/x.db"), package)
+    assert caught.value.code == 1
+    told = capsys.readouterr().err
+    assert "x.db: " in told
+    assert "(file is not a database)" in told
+    assert "Traceback" not in told
 
 
 async def test_drift_is_named_when_the_tables_in_code_differ(db: Database, packages: Path) -> None:

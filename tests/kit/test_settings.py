@@ -62,6 +62,15 @@ def test_missing_file_is_named_beside_the_other_problems(
     assert "EX_NAME: is required" in told
 
 
+def test_file_is_named_when_it_holds_no_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s").write_bytes(b"\xff\xfe\0")
+    with pytest.raises(SystemExit):
+        load(Example, {"EX_NAME": "n", "EX_SECRET_FILE": str(tmp_path / "s")})
+    assert f"EX_SECRET_FILE: not a text file: {tmp_path / 's'}" in capsys.readouterr().err
+
+
 class Stored(Settings):
     url: DatabaseUrl = Field(validation_alias="EX_URL")
 

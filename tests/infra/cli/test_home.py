@@ -58,6 +58,30 @@ def test_secret_is_not_replaced_when_it_is_lost_or_changed(tmp_path: Path, damag
 
 
 @pytest.mark.usefixtures("runtime")
+@pytest.mark.parametrize("content", ["", "[1]", "{", "\0" * 60])
+def test_state_is_not_made_up_anew_when_it_is_damaged(tmp_path: Path, content: str) -> None:
+    open_home(tmp_path / "data").close()
+    state = tmp_path / "data" / "state.json"
+    state.write_text(content)
+    with pytest.raises(Trouble, match=r"state\.json is damaged"):
+        open_home(tmp_path / "data")
+    assert state.read_text() == content
+
+
+@pytest.mark.usefixtures("runtime")
+def test_trouble_names_the_place_when_something_else_lies_there(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    with pytest.raises(Trouble, match="data: File exists"):
+        open_home(tmp_path / "data")
+    home = open_home(tmp_path / "other")
+    home.close()
+    home.secret_file("service_secret").unlink()
+    home.secret_file("service_secret").mkdir()
+    with pytest.raises(Trouble, match="service_secret: Is a directory"):
+        open_home(tmp_path / "other")
+
+
+@pytest.mark.usefixtures("runtime")
 def test_second_run_is_refused_while_the_first_holds_the_data(tmp_path: Path) -> None:
     home = open_home(tmp_path / "data")
     with pytest.raises(Trouble, match=f"process {os.getpid()}"):
