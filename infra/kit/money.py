@@ -1,8 +1,10 @@
 """LIGHT. Money as integers of nano-USD: rounding and words. No prices here."""
 
+import re
 from fractions import Fraction
 
 NANOS_PER_USD = 1_000_000_000
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+")
 
 
 def round_half_even(amount_nanos: Fraction) -> int:
@@ -33,9 +35,14 @@ def format_usd(nanos: int) -> str:
 
 
 def parse_usd(text: str) -> int:
-    """Nano-USD of a decimal number of dollars such as `1.25`. ValueError says what is wrong with it."""
-    cleaned = text.strip().removeprefix("$").replace(",", "")
-    whole, _, part = cleaned.partition(".")
+    """Nano-USD of a decimal number of dollars such as `1.25`. ValueError says what is wrong with it.
+
+    A comma may only stand between groups of three (`1,250.50`): where people write `3,00` for three
+    dollars, reading three hundred would be worse than asking again.
+    """
+    whole, _, part = text.strip().removeprefix("$").partition(".")
+    if _GROUPED.fullmatch(whole):
+        whole = whole.replace(",", "")
     if not (whole or part) or not (whole or "0").isascii() or not (whole or "0").isdigit():
         raise ValueError(f"{text!r} is not an amount in dollars, such as 1.25")
     if part and not (part.isascii() and part.isdigit()):

@@ -65,7 +65,18 @@ def test_amount_is_the_same_when_written_in_full_and_parsed(nanos: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", ".", "$", "-1", "1e3", "1.0000000001", "٣", "1.٣", "one", "1.2.3", "+1"]
+    ("text", "dollars"), [("1,250", 1250), ("$1,250.50", 1250.5), ("12,000,000", 12_000_000)]
+)
+def test_amount_may_have_thousands_separators(text: str, dollars: float) -> None:
+    assert money.parse_usd(text) == dollars * money.NANOS_PER_USD
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ".", "$", "-1", "1e3", "1.0000000001", "٣", "1.٣", "one", "1.2.3", "+1"),
+        *("3,00", "5,5", "0,500", ",5", "1,0000", "1,25,000", "1.250,00", "1,,000"),
+    ],
 )
 def test_amount_is_refused_when_it_is_none(text: str) -> None:
     with pytest.raises(ValueError, match="dollar"):
