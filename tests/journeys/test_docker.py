@@ -127,7 +127,42 @@ async def test_container_is_replaced_at_the_next_message_when_it_was_removed_by_
     assert replaced.id != container.id
 
 
-async def test_container_lives_on_when_the_spawner_is_killed(
+@pytest.mark.parametrize("victim", ["gateway", "spawner", "metering_proxy"])
+async def test_container_lives_on_when_a_service_is_killed_in_mid_answer(
+    house: House, scripted: s.ScriptedProvider, docker_client: Any, victim: str
+) -> None:
+    gate, conversation = s.Gate(), ids.ulid()
+    scripted.then(s.last_contains("tell me"), reply=s.text("one ", gate, "two"))
+    async with Person(house.url) as ada:
+        await ada.sign_up()
+        await ada.wake()
+        [before] = containers(docker_client, house.deployment)
+        async with ada.tab() as tab:
+            turn = (await ada.say("tell me", conversation))["turn_id"]
+            await gate.reached()
+            await tab.says(turn, "one ")
+            house.kill(victim)
+            await house.start_service(victim)
+            gate.open()
+            ending = await tab.ended(turn)
+        shown = [(m["text"], m["state"]) for m in await ada.messages(conversation)][1:]
+    if (
+        victim == "metering_proxy"
+    ):  # what went through it is cut; the person is told, and may try again
+        assert (ending["type"], ending["retryable"]) == ("RUN_ERROR", True)
+        assert shown == [("one ", "failed")]
+    else:
+        assert ending["type"] == "RUN_FINISHED"
+        assert shown == [("one two", "complete")]
+    [after] = containers(docker_client, house.deployment)
+    assert (after.id, after.attrs["State"]["StartedAt"]) == (
+        before.id,
+        before.attrs["State"]["StartedAt"],
+    )
+    await evidence.all_settled(house)
+
+
+async def test_turn_says_that_it_was_interrupted_when_its_container_is_killed(
     house: House, scripted: s.ScriptedProvider, docker_client: Any
 ) -> None:
     gate, conversation = s.Gate(), ids.ulid()
@@ -139,13 +174,14 @@ async def test_container_lives_on_when_the_spawner_is_killed(
         async with ada.tab() as tab:
             turn = (await ada.say("tell me", conversation))["turn_id"]
             await gate.reached()
-            house.kill("spawner")
-            await house.start_service("spawner")
+            await tab.says(turn, "one ")
+            before.kill()
             gate.open()
-            assert (await tab.ended(turn))["type"] == "RUN_FINISHED"
-            assert tab.text(turn) == "one two"
+            ending = await tab.ended(turn, timeout_s=40)
+        assert (ending["type"], ending["code"]) == ("RUN_ERROR", "interrupted")
+        shown = [(m["text"], m["state"]) for m in await ada.messages(conversation)][1:]
+    assert shown == [("one ", "interrupted")]
     [after] = containers(docker_client, house.deployment)
-    assert (after.id, after.attrs["State"]["StartedAt"]) == (
-        before.id,
-        before.attrs["State"]["StartedAt"],
-    )
+    assert after.id != before.id
+    await evidence.all_settled(house)
+    assert len(await evidence.entries(house, await evidence.tenant_of(house, ada.email))) == 1
