@@ -21,6 +21,8 @@ router = APIRouter(prefix="/api", dependencies=[Depends(signed_in), Depends(writ
 _ID = r"[A-Za-z0-9_-]{1,64}"
 _CLIENT_ID = re.compile(_ID)
 Id = Annotated[str, Path(pattern=f"^{_ID}$")]
+# The agent takes no other (ids.ulid); kept for one that sleeps, a message under another would be lost.
+ConversationId = Annotated[str, Path(pattern=r"^[0-9a-hjkmnp-tv-z]{26}$")]
 # What may have reached the agent, or not: kept, and sent again under the same id.
 _UNSURE = frozenset(("unavailable", "timeout", "bad_gateway"))
 
@@ -49,25 +51,31 @@ async def conversations(request: Request, person: Person) -> Response:
 
 
 @router.put("/conversations/{conversation_id}")
-async def put_conversation(request: Request, person: Person, conversation_id: Id) -> Response:
+async def put_conversation(
+    request: Request, person: Person, conversation_id: ConversationId
+) -> Response:
     """Makes or renames one."""
     return await _relayed(request, person.tenant, f"/api/conversations/{conversation_id}")
 
 
 @router.delete("/conversations/{conversation_id}")
-async def delete_conversation(request: Request, person: Person, conversation_id: Id) -> Response:
+async def delete_conversation(
+    request: Request, person: Person, conversation_id: ConversationId
+) -> Response:
     """Deletes one; its turn is cancelled."""
     return await _relayed(request, person.tenant, f"/api/conversations/{conversation_id}")
 
 
 @router.get("/conversations/{conversation_id}/messages")
-async def messages(request: Request, person: Person, conversation_id: Id) -> Response:
+async def messages(request: Request, person: Person, conversation_id: ConversationId) -> Response:
     """A page of one conversation's messages."""
     return await _relayed(request, person.tenant, f"/api/conversations/{conversation_id}/messages")
 
 
 @router.post("/conversations/{conversation_id}/messages")
-async def post_message(request: Request, person: Person, conversation_id: Id) -> Response:
+async def post_message(
+    request: Request, person: Person, conversation_id: ConversationId
+) -> Response:
     """Hands a message to the agent; one that is not ready is woken and given it later.
 
     202 with the agent's answer, or 202 `{"state": "waiting"}`.

@@ -100,6 +100,15 @@ async def test_message_is_handed_over_once_when_it_is_sent_twice(gateway: Gatewa
     assert memory.conversations["c" * 26] and len(memory.conversations["c" * 26]) == 1
 
 
+@pytest.mark.parametrize("conversation", ["c", "c" * 27, "c" * 64, "u" * 26, "C" * 26])
+async def test_message_is_not_kept_when_its_conversation_cannot_be(
+    gateway: Gateway, conversation: str
+) -> None:
+    ada = await gateway.person("ada@example.org")
+    assert (await ada.post("hello", "m1", conversation)).status == 404
+    assert await _waiting(gateway) == []
+
+
 async def test_failed_wake_offers_retry_and_discard(gateway: Gateway) -> None:
     gateway.spawner.waking = "fails"
     ada = await gateway.person("ada@example.org")
