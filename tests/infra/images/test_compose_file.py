@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from infra.cli.init import content
 from infra.setup import engine
+from metering_proxy.settings import MeterSettings
 from tests.missing import lacks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,6 +112,15 @@ def test_one_shots_are_awaited_by_someone(model: dict[str, Any]) -> None:
         if how["condition"] == "service_completed_successfully"
     }
     assert awaited == ONE_SHOTS
+
+
+def test_meter_is_given_the_time_that_it_gives_to_answers(model: dict[str, Any]) -> None:
+    given = re.fullmatch(
+        r"(?:(\d+)m)?(\d+)s", model["services"]["metering_proxy"]["stop_grace_period"]
+    )
+    assert given is not None
+    grace_s = MeterSettings.model_fields["stream_grace_s"].default
+    assert int(given[1] or 0) * 60 + int(given[2]) > grace_s
 
 
 def test_no_service_is_given_a_secret_it_has_no_use_for(model: dict[str, Any]) -> None:
