@@ -144,10 +144,7 @@ async def test_neighbour_is_not_slowed_when_500_connections_are_silent(
     silent = []
     try:
         for _ in range(500):
-            try:
-                silent.append(await unix.connect(path, timeout_s=0.2))
-            except unix.NotConnected:
-                break
+            silent.append(await unix.connect(path))
         scripted.then(s.last_contains("quick"), reply=s.text("here"))
         async with pair.bob.tab() as his:
             began = time.monotonic()
@@ -157,7 +154,6 @@ async def test_neighbour_is_not_slowed_when_500_connections_are_silent(
     finally:
         for sock in silent:
             sock.close()
-    assert len(silent) >= 64
 
 
 async def test_agent_api_needs_the_instance_secret_when_called_directly(
