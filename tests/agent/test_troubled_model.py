@@ -158,3 +158,29 @@ async def test_second_call_waits_when_the_plan_allows_one_at_a_time(
     gate.open()
     assert (await person.ended(first["turn_id"]))[-1]["type"] == "RUN_FINISHED"
     assert (await person.ended(second["turn_id"]))[-1]["message"]["text"] == "two"
+
+
+async def test_turn_waits_when_dead_calls_still_hold_their_places(
+    person: Person, meter: ScriptedMeter
+) -> None:
+    refusal = s.error(
+        429, retry_after="1", x_should_retry="false", x_alcove_reason="concurrent_calls"
+    )
+    for _ in range(20):
+        meter.then(reply=refusal)
+    meter.then(reply=s.text("there is room again"))
+    end, _ = await ended(person, "hello?")
+    assert end["type"] == "RUN_FINISHED"
+    assert end["message"]["text"] == "there is room again"
+
+
+async def test_person_is_told_when_no_place_comes_free(
+    person: Person, meter: ScriptedMeter
+) -> None:
+    refusal = s.error(
+        429, retry_after="1", x_should_retry="false", x_alcove_reason="concurrent_calls"
+    )
+    for _ in range(26):
+        meter.then(reply=refusal)
+    end, _ = await ended(person, "hello?")
+    assert (end["code"], end["details"]["reason"]) == ("rate_limited", "concurrent_calls")

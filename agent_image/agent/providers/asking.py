@@ -16,6 +16,8 @@ from infra.kit.sse import Parser
 log = logging.getLogger(__name__)
 
 RETRIES = 2
+# The meter keeps the place of a call whose process died for its lease of a minute.
+_PLACE_PAUSE_S, _PLACE_PAUSES = 3.0, 25
 Pause = Callable[[float], Awaitable[None]]
 _WIRES: dict[str, Wire] = {"openai": OpenAIChat(), "anthropic": AnthropicMessages()}
 
@@ -47,9 +49,10 @@ class Asking:
 
         `may_be_empty`: something was said before, so that an answer without a word is one.
         At most two more tries, with jitter, honouring `retry-after`, and none once a word was
-        shown: a person must not see an answer begin twice. Raises ModelError.
+        shown: a person must not see an answer begin twice. For a place among the plan's concurrent
+        calls it waits up to 75 s. Raises ModelError.
         """
-        attempt = 0
+        attempt = pauses = 0
         while True:
             shown = False
             try:
@@ -65,7 +68,10 @@ class Asking:
                     self.models.forget()
                 if shown:
                     raise
-                if error.reason == "concurrent_calls" and await self._another_ended():
+                if error.reason == "concurrent_calls" and pauses < _PLACE_PAUSES:
+                    pauses += 1
+                    if not await self._another_ended():
+                        await self._pause(_PLACE_PAUSE_S)
                     continue
                 await self._wait_or_raise(error, attempt)
                 attempt += 1
