@@ -1,7 +1,6 @@
 """`alcove run` with the real services: what a person sees who has just cloned the repository."""
 
 import asyncio
-import json
 import re
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -104,14 +103,20 @@ async def test_everything_ends_by_itself_and_is_found_again_when_a_conversation_
 
 
 @pytest.mark.docker
-def test_containers_are_chosen_and_none_is_left_when_an_engine_answers(
+async def test_containers_are_chosen_and_none_is_left_when_an_engine_answers(
     start: Start, docker_client: Any
 ) -> None:
     images.build(images.AGENT)
     run = start(ALCOVE_SPAWNER_RUNTIME="docker").ready(60)
     assert "Agents run as containers" in run.output()
-    deployment = json.loads((run.place / "data" / "state.json").read_text())["deployment"]
+    deployment = {str(run.state()["deployment"])}
     pids = run.pids()
-    assert run.end() < 10
+    async with Person(f"http://127.0.0.1:{run.state()['port']}") as ada:
+        await ada.sign_up()
+        await ada.wake()
+        assert len(leaks.containers_of(docker_client, deployment)) == 1
+        async with ada.tab():
+            assert await asyncio.to_thread(run.end) < 10
+    assert "killed" not in run.output()
     nothing_left(run, pids)
-    assert not leaks.containers_of(docker_client, {deployment})
+    assert not leaks.containers_of(docker_client, deployment)

@@ -4,6 +4,22 @@ from tests.sabotage.defect import Defect
 
 GATEWAY = [
     Defect(
+        name="forget-who-asked",
+        why="a message that waited could not be followed through the logs",
+        file="gateway/pending/store.py",
+        old='request_id=log.context().get("request_id"),',
+        new="request_id=None,",
+        tests=("tests/gateway/test_pending.py",),
+    ),
+    Defect(
+        name="say-awake-before-what-waits",
+        why="a page would ask the agent for a conversation that is still on its way",
+        file="gateway/stream/tab.py",
+        old="(await self._pending(), await self._instance(), await self._quota())",
+        new="(await self._instance(), await self._pending(), await self._quota())",
+        tests=("tests/gateway/test_stream.py",),
+    ),
+    Defect(
         name="forget-the-tenant-filter-in-one-route",
         why="anybody could discard another tenant's waiting message by guessing its id",
         file="gateway/pending/store.py",
