@@ -40,16 +40,18 @@ async def test_compatible_provider_needs_its_address_and_prices(gateway: Gateway
     no_address = await root.submit("/admin/providers", **common)
     assert no_address.status == 400
     assert KEY not in no_address.text
-    bad_price = await root.submit(
-        "/admin/providers",
-        **common,
-        base_url="https://models.example/v1",
-        model_id="a/b",
-        model_input_usd="cheap",
-        model_output_usd="1",
-    )
-    assert bad_price.status == 400
-    assert "a/b" in bad_price.text
+    for price in ("cheap", "-3.00", "1e9", "NaN", ""):
+        bad_price = await root.submit(
+            "/admin/providers",
+            **common,
+            base_url="https://models.example/v1",
+            model_id="a/b",
+            model_input_usd=price,
+            model_output_usd="1",
+        )
+        assert bad_price.status == 400, price
+        assert "a/b" in bad_price.text
+    assert gateway.meter.providers == []
     good = await root.submit(
         "/admin/providers",
         **common,
@@ -80,7 +82,7 @@ async def test_meters_refusal_is_shown_at_its_field(gateway: Gateway) -> None:
     root = await gateway.admin()
     refused = await root.submit("/admin/providers", kind="openai", name="OpenAI", key="")
     assert refused.status == 400
-    assert "the provider&#39;s key is needed" in refused.text
+    assert "The provider&#39;s key is needed." in refused.text
     assert 'value="OpenAI"' in refused.text
     assert gateway.meter.providers == []
 

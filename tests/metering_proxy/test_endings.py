@@ -110,6 +110,16 @@ async def test_answer_without_usage_is_charged_by_estimate(
     assert 100 <= entry["input_tokens"] <= 200  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_nothing_is_charged_when_the_provider_says_zero(
+    house: House, tenant: Tenant, scripted: ScriptedProvider, stream: bool
+) -> None:
+    scripted.then(reply=s.text("x").using(0, 0))
+    assert (await tenant.chat(stream=stream)).status == 200
+    entry = await _one(house, tenant)
+    assert (entry["charge_nanos"], entry["estimated"], entry["outcome"]) == (0, 0, "complete")
+
+
 async def test_usage_above_the_hold_is_charged_in_full_and_marked(
     house: House, tenant: Tenant, scripted: ScriptedProvider
 ) -> None:

@@ -9,11 +9,12 @@ import pytest
 from fastapi import FastAPI
 
 from infra.kit import service
+from infra.kit.client import ServiceClient
 from infra.kit.clock import FakeClock
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from tests import scripted as s
-from tests.metering_proxy.house import MODEL, ROW, House, a_house
+from tests.metering_proxy.house import MODEL, ROW, SECRET, House, a_house
 from tests.scripted import ScriptedProvider
 
 _KEY = "sk-a-very-secret-key-9876"
@@ -166,6 +167,20 @@ async def test_connection_is_refused_with_the_field_that_is_wrong(
     with pytest.raises(AlcoveError) as caught:
         await house.client.create_provider(_new("http://127.0.0.1:9", **change))
     assert [item["field"] for item in caught.value.details["fields"]] == [field]
+
+
+@pytest.mark.parametrize("price", [{"input_nanos": -1}, {"output_nanos": -1_000_000_000_000}])
+async def test_price_is_refused_when_it_would_give_money(
+    house: House, price: dict[str, int]
+) -> None:
+    new = _new("http://127.0.0.1:9").model_dump()
+    new["models"][0] |= price
+    client = ServiceClient(house.meter.settings.listen, SECRET, name="meter")
+    with pytest.raises(AlcoveError) as caught:
+        await client.call("POST", "/providers", body=new)
+    await client.close()
+    assert caught.value.code == "invalid"
+    assert await house.rows("SELECT * FROM provider") == []
 
 
 @pytest.mark.parametrize(
