@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from infra.cli.home import Trouble, write_private
+from infra.cli.home import Trouble, free_port, write_private
 from infra.setup import images, say
 
 DOCKER_SOCKET = Path("/var/run/docker.sock")
@@ -23,12 +23,15 @@ SECRETS = (
 
 
 def init(target: Path, public_url: str = "") -> None:
-    """Write `target` unless it exists, make sure that a base image can be had, and say how to go on."""
+    """Write `target` unless it exists, make sure that a base image can be had, and say how to go on.
+
+    Without an address it is loopback's, at the first port from 8000 that is free here.
+    """
     if target.exists() or target.is_symlink():
         say.line(f"{target} exists and stays as it is.")
     else:
         text = content(
-            public_url or os.environ.get("PUBLIC_URL", ""),
+            public_url or os.environ.get("PUBLIC_URL") or f"http://127.0.0.1:{free_port(None)}",
             DOCKER_SOCKET,
             os.environ.get("ALCOVE_BASE_IMAGE") or _base(),
         )
@@ -36,12 +39,13 @@ def init(target: Path, public_url: str = "") -> None:
         say.line(
             f"Wrote {target} (only you can read it). Keep a copy: data is sealed with its secrets."
         )
-    say.line("Now: docker compose up -d --wait")
+    if target.exists():
+        say.line(f"Now: docker compose up -d --wait, then open {read(target).get('PUBLIC_URL')}")
 
 
 def content(public_url: str, docker_socket: Path, base: str | None) -> str:
     """The text of a new .env. Raises Trouble for an address that no browser could open."""
-    url = (public_url or "http://127.0.0.1:8000").rstrip("/")
+    url = public_url.rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
         raise Trouble(f"{url!r} is no address to type: http(s)://host, or with :port")

@@ -1,9 +1,10 @@
+import socket
 import stat
 from pathlib import Path
 
 import pytest
 
-from infra.cli.home import Trouble
+from infra.cli.home import Trouble, free_port
 from infra.cli.init import SECRETS, content, init, read
 
 
@@ -20,8 +21,16 @@ def test_env_file_is_private_and_whole_when_written(tmp_path: Path) -> None:
     assert len({values[name] for name in SECRETS}) == len(SECRETS)
     assert all(len(values[name]) == 64 for name in SECRETS)
     assert values["BIND_ADDRESS"] == "127.0.0.1"
-    assert values["PUBLIC_URL"] == "http://127.0.0.1:8000"
+    assert values["PUBLIC_URL"] == f"http://127.0.0.1:{values['PORT']}"
     assert values["ALCOVE_BASE_IMAGE"] == "base:test"
+
+
+def test_port_that_is_taken_is_not_written(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", free_port(None)))
+        taken.listen()
+        init(tmp_path / ".env")
+        assert int(read(tmp_path / ".env")["PORT"]) > taken.getsockname()[1]
 
 
 def test_env_file_is_untouched_when_init_runs_again(tmp_path: Path) -> None:
@@ -60,7 +69,7 @@ def test_init_refuses_an_address_that_nobody_can_type(tmp_path: Path, url: str) 
 
 
 def test_docker_group_is_the_sockets_group(tmp_path: Path) -> None:
-    text = content("", tmp_path, None)
+    text = content("http://127.0.0.1:8000", tmp_path, None)
     assert f"DOCKER_GID={tmp_path.stat().st_gid}\n" in text
 
 
