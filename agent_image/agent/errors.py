@@ -22,9 +22,9 @@ _TOO_LONG = (
     "exceeds the context",
 )
 _SAID = {
-    "quota_charge_month": "Your plan's allowance for this month is used up.",
+    "quota_charge_month": "What is left of this month's quota does not cover this answer.",
     "suspended": "This account is suspended.",
-    "requests_minute": "That were many questions in one minute. Please try again shortly.",
+    "requests_minute": "Those were many questions in one minute. Please try again shortly.",
     "concurrent_calls": "Too many answers are being written at once. Please try again shortly.",
     "no_provider": "No model is connected to this service yet.",
     "model_not_priced": "The chosen model cannot be used: it has no price.",
@@ -32,7 +32,7 @@ _SAID = {
     "too_large": "This conversation has grown too large for the model.",
 }
 _SAID_OF_CODE = {
-    "quota_exhausted": "Your plan's allowance is used up.",
+    "quota_exhausted": "What is left of your plan does not cover this answer.",
     "unauthorized": "The model's service did not accept this assistant's key.",
     "forbidden": "The model's service refused this request.",
     "rate_limited": "The model is busy with too many requests. Please try again shortly.",

@@ -46,6 +46,7 @@ test("a limit says what ran out and when it starts again", () => {
   const words = limitWords("quota_charge_month", NOW + 9 * DAY, NOW);
   assert.match(words.title, /quota is used up/);
   assert.match(words.text, /in 9 days, on 9 December 2026/);
+  assert.match(limitWords("not_covered", NOW + 9 * DAY, NOW).text, /fits into what is left\. .* in 9 days/);
   assert.match(limitWords("requests_minute").title, /one minute/);
 });
 

@@ -61,7 +61,8 @@ export function endingWords(message) {
     return {
       kind: "limit",
       shape: { icon: "hourglass" },
-      ...limitWords(reason, details?.resets_at),
+      // Something may be left, only not enough: the ring and the card say when nothing is.
+      ...limitWords(code === "quota_exhausted" ? "not_covered" : reason, details?.resets_at),
       kept: "Your message is kept above.",
       retry: reason === "suspended" ? null : "Try again",
     };

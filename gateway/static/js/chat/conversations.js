@@ -96,6 +96,7 @@ export function createConversations({ list, search, api, store, announcer, onOpe
   }
 
   function remove(conversation) {
+    const wasOpen = conversation.id === current;
     const wait = setTimeout(() => reallyDelete(conversation.id), UNDO_MS);
     leaving.set(conversation.id, wait);
     announcer.toast(`“${titleOf(conversation)}” is deleted.`, {
@@ -104,11 +105,12 @@ export function createConversations({ list, search, api, store, announcer, onOpe
         clearTimeout(wait);
         leaving.delete(conversation.id);
         draw();
+        if (wasOpen && current === null) onOpen(conversation.id);
       },
     });
     draw();
     list.focus();
-    if (conversation.id === current) onGone();
+    if (wasOpen) onGone();
   }
 
   function renameField(conversation) {

@@ -64,6 +64,11 @@ export function limitWords(reason, resetsAt, now = Date.now()) {
         title: "Your assistant is suspended",
         text: "Whoever runs this Alcove has paused it. Everything it holds is kept; ask them about it.",
       };
+    case "not_covered":
+      return {
+        title: "This month's quota does not cover this answer",
+        text: `An answer begins only when the most it could cost fits into what is left.${when ? ` The quota starts again ${when}.` : ""}`,
+      };
     default:
       return {
         title: "This month's quota is used up",
