@@ -1,4 +1,4 @@
-"""Numbers and moments as people read them. The same on every page and in the stream."""
+"""Numbers, moments and sentences as people read them. The same on every page and in the stream."""
 
 import re
 from datetime import UTC, datetime
@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _NANOS = 1_000_000_000
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+){0,2}")
+_PLAIN_WORD = re.compile(r"[a-z]+(?:'s)?\s")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -34,6 +35,13 @@ def money(nanos: int | None) -> str:
 def count(n: int | None) -> str:
     """With thousands separators; a dash for what is not known."""
     return "–" if n is None else f"{n:,}"
+
+
+def sentence(text: str) -> str:
+    """What a service said in a few small letters, as a sentence. A name or an address keeps its letters."""
+    if _PLAIN_WORD.match(text):
+        text = text[0].upper() + text[1:]
+    return text if not text or text[-1] in ".!?…" else f"{text}."
 
 
 def moment(at: int) -> datetime:

@@ -137,12 +137,14 @@ async def _setup(
     here = parts(request)
     async with here.db.read() as reading:
         state, expires_at = await admin_links.state(reading, token)
+        first = not await admin_links.there_is_an_admin(reading)
     context = {
         "values": values,
         "errors": errors,
         "token": token,
         "state": state,
         "expires_at": expires_at,
+        "first": first,
     }
     return await page(request, "setup.html", context, status)
 

@@ -141,7 +141,7 @@ def _context(request: Request, error: AlcoveError) -> dict[str, Any]:
         "text": text or error.message,
         "kept": None,
         "remedy": remedy,
-        "action": _CHAT if identity else {"href": "/", "label": "To the start"},
+        "action": _CHAT if identity else {"href": "/", "label": "Go to the start"},
         "request_id": request.scope.get("alcove_request_id"),
         "theme": theme(request),
         "csrf": identity.csrf if identity else "",

@@ -55,6 +55,7 @@ def _finding(status: int, body: bytes) -> tuple[bool, str, int | None]:
         return False, f"the provider answered HTTP {status}", None
     try:
         models = orjson.loads(body)["data"]
-        return True, f"the provider answers and lists {len(models)} models", len(models)
+        many = "1 model" if len(models) == 1 else f"{len(models)} models"
+        return True, f"the provider answers and lists {many}", len(models)
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return False, "something answers there, but it lists no models", None

@@ -93,6 +93,7 @@ async def test_plan_is_changed_heard_and_audited(gateway: Gateway) -> None:
     page = await root.visit(path)
     assert "The plan is changed." in page.text
     assert "paid by letter" in page.text
+    assert "Plan changed" in page.text
 
 
 async def test_quota_is_set_by_hand_and_given_back(gateway: Gateway) -> None:
@@ -265,7 +266,7 @@ async def test_host_page_names_the_probe_that_failed(gateway: Gateway) -> None:
     root = await gateway.admin()
     page = await root.visit("/admin/host")
     assert "processes give no wall" in page.text
-    assert "none answers" in page.text
+    assert "None answers." in page.text
 
 
 async def test_last_seen_moves_when_the_person_comes(serve: Serve) -> None:

@@ -36,6 +36,21 @@ def test_money_shows_enough_and_no_more(nanos: int | None, text: str) -> None:
     assert words.money(nanos) == text
 
 
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("the provider refuses the key (HTTP 401)", "The provider refuses the key (HTTP 401)."),
+        ("the agent's image is there", "The agent's image is there."),
+        ("Choose who it is.", "Choose who it is."),
+        ("https://x is not an address", "https://x is not an address."),
+        ("gpt-5: 'cheap' is not an amount.", "gpt-5: 'cheap' is not an amount."),
+        ("", ""),
+    ],
+)
+def test_sentence_keeps_the_letters_of_names(said: str, sentence: str) -> None:
+    assert words.sentence(said) == sentence
+
+
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 NOW = 1_793_714_700_000  # 3 November 2026, 14:05 UTC
 

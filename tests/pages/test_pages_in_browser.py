@@ -64,6 +64,24 @@ async def test_provider_form_asks_for_models_only_where_prices_are_not_known(
     assert len(ids) == len(set(ids))
 
 
+async def test_provider_name_follows_the_choice_until_one_is_typed(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/admin/providers/new")
+    name, kinds = page.get_by_label("Name", exact=True), page.locator(".kind-choice")
+    await name.fill("OpenAI")
+    for kind, suggested in (
+        ("Anthropic", "Anthropic"),
+        ("Another address", ""),
+        ("OpenAI", "OpenAI"),
+    ):
+        await kinds.get_by_text(kind, exact=True).click()
+        await expect(name).to_have_value(suggested)
+    await name.fill("Ours")
+    await kinds.get_by_text("Anthropic", exact=True).click()
+    await expect(name).to_have_value("Ours")
+
+
 async def test_suspending_asks_for_a_reason_first(tab: Tab, preview: Preview) -> None:
     page = await tab.go("/admin/tenants/taaaaaaaaaaaaaaa")
     await page.get_by_role("button", name="Suspend").click()

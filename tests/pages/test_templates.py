@@ -99,3 +99,36 @@ def test_every_template_is_previewed() -> None:
         if not path.name.startswith("_")
     }
     assert pages - frames == shown
+
+
+def test_demonstration_is_said_to_be_one_until_something_else_can_answer(built: None) -> None:
+    page = environment(DIST).get_template("admin/providers.html")
+    alone, beside = (
+        page.render(**COMMON | PAGES[address][1])
+        for address in ("/admin/providers/none", "/admin/providers")
+    )
+    assert "Only the demonstration model answers" in alone
+    assert "Only the demonstration model answers" not in beside
+    unknown = page.render(
+        **COMMON | PAGES["/admin/providers"][1] | {"providers": [], "problems": ["Away."]}
+    )
+    assert "<h2>" not in unknown
+
+
+def test_what_was_found_on_the_machine_is_not_offered_for_change(built: None) -> None:
+    page = environment(DIST).get_template("admin/providers.html")
+    html = page.render(**COMMON | PAGES["/admin/providers"][1])
+    for local in (samples.DEMO["id"], samples.EMBEDDINGS["id"]):
+        assert f'action="/admin/providers/{local}/probes"' in html
+        assert f'action="/admin/providers/{local}/default"' not in html
+        assert f'href="/admin/providers/{local}"' not in html
+    assert 'action="/admin/providers/p2/default"' in html
+    assert "Speaks like OpenAI at" in html
+
+
+def test_error_page_leads_to_the_start_once(built: None) -> None:
+    page = environment(DIST).get_template("error.html")
+    context = COMMON | PAGES["/error/404"][1]
+    start = {"href": "/", "label": "Go to the start"}
+    for action, links in ((None, 1), (start, 1), ({"href": "/chat", "label": "Back"}, 2)):
+        assert page.render(**context | {"action": action}).count('<a class="button') == links

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from starlette.datastructures import FormData
 
+from gateway.words import sentence
 from infra.kit import money
 from infra.kit.errors import AlcoveError
 from metering_proxy.wire import ModelRow, NewProvider, Provider, ProviderChange, ProviderKind
@@ -102,7 +103,9 @@ def errors(error: AlcoveError) -> dict[str, str]:
     for item in fields if isinstance(fields, list) else []:
         if isinstance(item, dict):
             name = str(item.get("field", "")).split(".")[0]
-            found[name if name in FIELDS else ""] = str(item.get("problem", error.message))
+            found[name if name in FIELDS else ""] = sentence(
+                str(item.get("problem", error.message))
+            )
     return found or {"": error.message}
 
 

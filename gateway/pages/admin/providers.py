@@ -10,6 +10,7 @@ from gateway.pages.render import page, see_other, wants_part
 from gateway.tenants import audit
 from gateway.web.identity import Admin, actor, admin, form, written_by_our_page
 from gateway.web.parts import parts
+from gateway.words import sentence
 from infra.kit.errors import AlcoveError
 from metering_proxy.wire import Probe, Provider, ProviderChange
 
@@ -111,14 +112,14 @@ async def _tested(request: Request, provider: str, said: str) -> Response:
     try:
         found = await parts(request).meter.probe_provider(provider)
     except AlcoveError as error:
-        return see_other(request, _HOME, notice=said, error=f"The test failed: {error.message}")
+        return see_other(request, _HOME, error=f"{said} It could not be tested: {error.message}")
     return _with_finding(request, said, found)
 
 
 def _with_finding(request: Request, said: str, found: Probe) -> Response:
     if found.ok:
-        return see_other(request, _HOME, notice=f"{said} {found.detail}".strip())
-    return see_other(request, _HOME, notice=said or None, error=found.detail)
+        return see_other(request, _HOME, notice=f"{said} {sentence(found.detail)}".strip())
+    return see_other(request, _HOME, error=f"{said} The test failed: {found.detail}.".strip())
 
 
 async def _refused(

@@ -16,6 +16,15 @@ from infra.kit import ids, money
 from infra.kit.errors import AlcoveError
 from metering_proxy.wire import Plan
 
+# What the audit calls them, and what an admin reads.
+_ACTS = {
+    "plan.changed": "Plan changed",
+    "quota.changed": "Quota changed",
+    "tenant.suspended": "Suspended",
+    "tenant.resumed": "Resumed",
+    "instance.stop": "Put to sleep",
+    "instance.wake": "Woken",
+}
 router = APIRouter(prefix="/admin", dependencies=[Depends(admin), Depends(written_by_our_page)])
 
 
@@ -173,7 +182,9 @@ async def _show(
         "month": report.sums(rows, with_cost=True),
         "by_model": report.by_model(rows, with_cost=True),
         "instance": await _instance(here, tenant),
-        "audit": entries,
+        "audit": [
+            {**entry, "action": _ACTS.get(entry["action"], entry["action"])} for entry in entries
+        ],
         "zone": zone_name,
         "problems": [problem] if problem else [],
         "values": values or {},

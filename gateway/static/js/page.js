@@ -91,12 +91,25 @@ function bindModelRows(root) {
   }
 }
 
+/** The name follows who is chosen, until somebody types one of their own. */
+function bindSuggestions(root) {
+  const kinds = [...root.querySelectorAll("input[name=kind][type=radio]")];
+  const name = kinds[0]?.form.elements.namedItem("name");
+  const suggested = ["", ...kinds.map((kind) => kind.dataset.suggests)];
+  for (const kind of kinds) {
+    kind.addEventListener("change", () => {
+      if (suggested.includes(name.value)) name.value = kind.dataset.suggests ?? "";
+    });
+  }
+}
+
 bindTheme();
 tellZone();
 bindReveal(document);
 bindDialogs(document);
 bindOnce(document);
 bindModelRows(document);
+bindSuggestions(document);
 drawTimes(document);
 setInterval(() => drawTimes(document), 30_000);
 document.addEventListener("htmx:after:swap", () => drawTimes(document));

@@ -142,7 +142,7 @@ ADMIN_PAGES: dict[str, tuple[str, dict[str, Any]]] = {
                 s.provider(
                     id="p2",
                     name="Workshop server",
-                    kind="compatible",
+                    kind="openai_compatible",
                     base_url="http://models.lan:8000/v1",
                     key_hint=None,
                     is_default=False,
@@ -151,12 +151,13 @@ ADMIN_PAGES: dict[str, tuple[str, dict[str, Any]]] = {
                     probe=s.PROBE_BAD,
                 ),
                 s.DEMO | {"is_default": False},
+                s.EMBEDDINGS,
             ],
         },
     ),
     "/admin/providers/none": (
         "admin/providers.html",
-        ADMIN | {"problems": [], "providers": [s.DEMO]},
+        ADMIN | {"problems": [], "providers": [s.DEMO, s.EMBEDDINGS]},
     ),
     "/admin/providers/new": ("admin/provider_form.html", ADMIN | PROVIDER_FORM),
     "/admin/providers/p1": (

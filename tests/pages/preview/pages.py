@@ -45,7 +45,15 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "/setup/sample": (
         "setup.html",
-        FORM | NO_ONE | {"token": "sample", "state": "ready", "expires_at": s.NOW + 840_000},
+        FORM
+        | NO_ONE
+        | {"token": "sample", "state": "ready", "first": True, "expires_at": s.NOW + 840_000},
+    ),
+    "/setup/another": (
+        "setup.html",
+        FORM
+        | NO_ONE
+        | {"token": "another", "state": "ready", "first": False, "expires_at": s.NOW + 840_000},
     ),
     "/setup/old": (
         "setup.html",

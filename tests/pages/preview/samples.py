@@ -161,7 +161,7 @@ def provider(**changes: Any) -> dict[str, Any]:
 DEMO = provider(
     id="demo",
     name="Built-in model",
-    kind="compatible",
+    kind="local",
     key_hint=None,
     local=True,
     demo=True,
@@ -169,6 +169,14 @@ DEMO = provider(
     models=1,
     probe=None,
 )
+EMBEDDINGS = DEMO | {
+    "id": "local-embeddings",
+    "name": "Local embeddings",
+    "kind": "local-embeddings",
+    "demo": False,
+    "is_default": False,
+    "default_model": None,
+}
 INSTANCE = {
     "tenant": "taaaaaaaaaaaaaaa",
     "state": "ready",
