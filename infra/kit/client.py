@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +61,37 @@ def session(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an answer is waited for, and how long one that did not come is held against the service."""
+
+    answer_s: float = 10.0
+    hurried_s: float = 1.0
+    grudge_s: float = 15.0
+
+
 class ServiceClient:
     """Calls one service. Raises what the service raised; `unavailable` where nobody answers, `timeout`
-    where the answer does not come."""
+    where the answer does not come.
 
-    def __init__(self, url: str, secret: str, *, name: str, owner_uid: int | None = None) -> None:
+    A page asks several things of a service. So that a hung one costs it one long wait and not five,
+    the calls after one that was not answered wait for a moment only, until one is.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        secret: str,
+        *,
+        name: str,
+        owner_uid: int | None = None,
+        patience: Patience | None = None,
+    ) -> None:
         self._url, self._secret, self._name, self._owner_uid = url, secret, name, owner_uid
+        self._patience = patience or Patience()
         self._session: aiohttp.ClientSession | None = None
         self._base = ""
+        self._silent_until_s = 0.0
 
     async def call(
         self,
@@ -76,10 +100,10 @@ class ServiceClient:
         *,
         body: Any = None,
         params: Mapping[str, str | int] | None = None,
-        timeout_s: float = 10.0,
+        timeout_s: float | None = None,
     ) -> Any:
-        """The JSON of the answer (None for 204)."""
-        timeout = aiohttp.ClientTimeout(total=timeout_s, connect=5)
+        """The JSON of the answer (None for 204). `timeout_s`: where the patience of all calls is not right."""
+        timeout = aiohttp.ClientTimeout(total=timeout_s or self._patience_s(), connect=5)
         try:
             async with self._open().request(
                 method,
@@ -93,9 +117,12 @@ class ServiceClient:
                 raw = await response.read()
                 status = response.status
         except TimeoutError as error:
+            now_s = asyncio.get_running_loop().time()
+            self._silent_until_s = now_s + self._patience.grudge_s
             raise AlcoveError("timeout", f"the {self._name} did not answer in time") from error
         except aiohttp.ClientError as error:
             raise self._unreachable() from error
+        self._silent_until_s = 0.0
         parsed = _parse(raw)
         if status >= 400:
             raise from_response(status, parsed)
@@ -128,6 +155,10 @@ class ServiceClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    def _patience_s(self) -> float:
+        silent = asyncio.get_running_loop().time() < self._silent_until_s
+        return self._patience.hurried_s if silent else self._patience.answer_s
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -9,7 +9,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 
 from infra.kit import service, sse, unix
-from infra.kit.client import ServiceClient
+from infra.kit.client import Patience, ServiceClient
 from infra.kit.errors import AlcoveError
 from infra.kit.metrics import Metrics
 from infra.kit.relay import HttpUpstream, RelayRequest
@@ -92,6 +92,36 @@ async def test_call_is_unavailable_when_nobody_listens(tmp_path: Path) -> None:
         await client.call("GET", "/livez", timeout_s=2)
     await client.close()
     assert (caught.value.code, caught.value.reason) == ("unavailable", "unreachable")
+
+
+async def test_hung_service_costs_one_long_wait_until_it_answers_again(tmp_path: Path) -> None:
+    app, awake = an_app(), asyncio.Event()
+
+    @app.get("/sleeps")
+    async def sleeps() -> dict[str, str]:
+        await awake.wait()
+        return {}
+
+    url, patience = f"unix://{tmp_path}/s.sock", Patience(0.5, 0.05, 60)
+    client = ServiceClient(url, "s3cret", name="test service", patience=patience)
+    loop = asyncio.get_running_loop()
+
+    async def waited_s() -> float:
+        began_s = loop.time()
+        with pytest.raises(AlcoveError) as caught:
+            await client.call("GET", "/sleeps")
+        assert caught.value.code == "timeout"
+        return loop.time() - began_s
+
+    async with service.serving(app, url, grace_s=0):
+        assert await waited_s() >= 0.5
+        assert await waited_s() < 0.45
+        await client.call("GET", "/livez")
+        assert await waited_s() >= 0.5
+        awake.set()
+        await client.call("GET", "/livez", timeout_s=5)
+        assert await client.call("GET", "/sleeps") == {}
+    await client.close()
 
 
 async def test_relay_gives_the_same_bytes_and_reuses_its_connection(client: ServiceClient) -> None:
