@@ -61,7 +61,7 @@ class App:
         self.log = Log(self.db)
         faults, spans = Faults(settings.fault), Spans()
         client = Client(settings.meter)
-        self.asking = Asking(client, Models(client, settings.key_file, clock), pause)
+        self.asking = Asking(client, Models(client, settings.key_file), pause)
         self.tools = Registry(tools, self.db, clock)
         self.turns = Turns(
             self.db, Loop(self.asking, self.tools, self._prepare, faults), self.tools, spans

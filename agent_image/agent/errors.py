@@ -33,7 +33,7 @@ _SAID = {
 }
 _SAID_OF_CODE = {
     "quota_exhausted": "What is left of your plan does not cover this answer.",
-    "unauthorized": "The model's service did not accept this assistant's key.",
+    "unauthorized": "The model's service did not accept its key. Whoever runs this Alcove has to look at it.",
     "forbidden": "The model's service refused this request.",
     "rate_limited": "The model is busy with too many requests. Please try again shortly.",
     "too_large": "This conversation has grown too large for the model.",

@@ -15,6 +15,7 @@ class ScriptedMeter(ScriptedProvider):
 
     def __init__(self) -> None:
         super().__init__()
+        self.model = "scripted/model-1"
         self.wire = "openai"
         self.tools = True
         self.context_tokens = 200_000
@@ -26,7 +27,7 @@ class ScriptedMeter(ScriptedProvider):
             await super()._answer(connection, request)
             return
         row = {
-            "id": "scripted/model-1",
+            "id": self.model,
             "object": "model",
             "owned_by": "scripted",
             "alcove": {

@@ -141,6 +141,14 @@ async def test_person_is_told_when_no_model_is_connected(
     assert end["message"]["text"] == "now"
 
 
+async def test_model_that_is_the_default_now_is_asked(person: Person, meter: ScriptedMeter) -> None:
+    for name in ("scripted/model-1", "scripted/model-2"):
+        meter.model = name
+        meter.then(reply=s.text("hello"))
+        await ended(person, "hello?")
+        assert meter.model_requests[-1].model == name
+
+
 async def test_second_call_waits_when_the_plan_allows_one_at_a_time(
     person: Person, meter: ScriptedMeter
 ) -> None:

@@ -64,8 +64,6 @@ class Asking:
                         yield part
                 return
             except ModelError as error:
-                if error.reason in ("model_unknown", "model_not_priced", "no_provider"):
-                    self.models.forget()
                 if shown:
                     raise
                 if error.reason == "concurrent_calls" and pauses < _PLACE_PAUSES:

@@ -1,4 +1,4 @@
-"""Which model answers, and how it wants to be asked: the meter's list, kept for half a minute."""
+"""Which model answers, and how it wants to be asked: the meter's list, asked anew for each turn."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +8,6 @@ import orjson
 
 from agent.errors import ModelError, refused
 from agent.providers.http import Client
-from infra.kit.clock import Clock
-
-_FRESH_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +34,20 @@ class Model:
 class Models:
     """The models that this tenant may use."""
 
-    def __init__(self, client: Client, key_file: Path, clock: Clock) -> None:
+    def __init__(self, client: Client, key_file: Path) -> None:
         self._client = client
         self._key_file = key_file
-        self._clock = clock
-        self._default: Model | None = None
-        self._asked_s = 0.0
 
     def key(self) -> str:
         """The instance key, read anew each time: the spawner may have replaced it."""
         return self._key_file.read_text().strip()
 
-    def forget(self) -> None:
-        """Asks again next time: the meter says that the model is not what it was."""
-        self._default = None
-
     async def default(self, headers: dict[str, str]) -> Model:
         """The model that answers when nobody chose one.
 
-        Raises ModelError: `unavailable` with reason `no_provider` where there is none.
+        Not kept: what an admin connects or disconnects counts from the next message. Raises
+        ModelError: `unavailable` with reason `no_provider` where there is none.
         """
-        now_s = self._clock.monotonic_s()
-        if self._default is None or now_s - self._asked_s > _FRESH_S:
-            self._default = await self._ask(headers)
-            self._asked_s = now_s
-        return self._default
-
-    async def _ask(self, headers: dict[str, str]) -> Model:
         asked = {**headers, "authorization": f"Bearer {self.key()}"}
         async with self._client.request("GET", "/v1/models", asked) as response:
             body = await response.body()
