@@ -1,6 +1,7 @@
 """Requests are read strictly and edited by splicing; nothing that is priced is taken on trust."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -154,6 +155,28 @@ def test_splicing_changes_the_named_member_and_no_other_byte(
     for name, member in read.members.items():
         if name not in ("max_tokens", "model"):
             assert read.text[member.start : member.end].encode() in edited
+
+
+@pytest.mark.parametrize("unit", [b"[],", b"{},", b"1,", b'"",', b'{"a":[{}]},', b'"\\",', b'"[",'])
+def test_body_is_refused_at_once_when_it_holds_more_values_than_any_real_one(unit: bytes) -> None:
+    content = b"[" + unit * ((8 << 20) // len(unit)) + b"1]"
+    body = b'{"model":"m","messages":[{"role":"user","content":%b}]}' % content
+    began_s = time.thread_time()
+    with pytest.raises(AlcoveError) as caught:
+        OpenAiChat().read(body)
+    assert caught.value.code == "invalid"
+    assert time.thread_time() - began_s < 1.0
+
+
+def test_text_is_read_when_it_looks_like_many_values() -> None:
+    text = '[1,2,{},\\,"' * 200_000
+    body = {**_CHAT, "messages": [{"role": "user", "content": text}]}
+    assert OpenAiChat().read(json.dumps(body).encode()).document.get("messages") == body["messages"]
+
+
+def test_embeddings_are_read_when_they_are_as_many_tokens_as_a_provider_takes() -> None:
+    body = {**_EMBED, "input": [[7] * 1_500] * 200}
+    assert OpenAiEmbeddings().read(json.dumps(body).encode()).model == "m"
 
 
 _TEXT = "A" * 100_000
