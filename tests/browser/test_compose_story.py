@@ -1,6 +1,7 @@
 """The whole story under Compose, with its real demonstration model: the page shows what the databases hold."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -81,9 +82,10 @@ async def test_person_chats_meets_the_limit_and_goes_on_when_all_of_it_runs_unde
     await chat.say("Please tell me a long story about the sea and a lighthouse.")
     await chat.awake()
     prose = chat.page.locator("article.message.assistant .answer").last
-    await expect(prose).to_contain_text(" ", timeout=60_000)
+    await expect(prose).to_contain_text(re.compile(r"\w+ \w+"), timeout=60_000)
     begun = (await chat.answers())[-1].split()[:2]
     await chat.page.reload()
+    await chat.shows(begun[0])
     await chat.finished(timeout_s=120)
     assert (await chat.answers())[-1].split()[: len(begun)] == begun
     await expect(chat.page.locator("article.message.user")).to_have_count(1)
@@ -116,4 +118,5 @@ async def test_person_chats_meets_the_limit_and_goes_on_when_all_of_it_runs_unde
     await asyncio.to_thread(house.up)
     await chat.page.goto(place)
     await expect(chat.page.locator("article.message.assistant")).to_have_count(2, timeout=60_000)
+    await chat.finished()
     await same_as_the_databases(house, chat, tenant)
