@@ -1,3 +1,4 @@
+import contextlib
 import socket
 import stat
 from pathlib import Path
@@ -25,10 +26,15 @@ def test_env_file_is_private_and_whole_when_written(tmp_path: Path) -> None:
     assert values["ALCOVE_BASE_IMAGE"] == "base:test"
 
 
+def _first_free_port_taken() -> socket.socket:
+    """A listener on the port that `init` would write; another program may be quicker, then on the next."""
+    while True:
+        with contextlib.suppress(OSError):
+            return socket.create_server(("127.0.0.1", free_port(None)))
+
+
 def test_port_that_is_taken_is_not_written(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", free_port(None)))
-        taken.listen()
+    with _first_free_port_taken() as taken:
         init(tmp_path / ".env")
         assert int(read(tmp_path / ".env")["PORT"]) > taken.getsockname()[1]
 
