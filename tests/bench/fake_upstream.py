@@ -70,10 +70,13 @@ async def main(urls: list[str]) -> None:
     """Serves until SIGTERM."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
+    servers = []  # uvloop closes a listener that nobody holds
     for sock in sockets(urls):
         serve = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
-        await serve(Upstream, sock=sock, backlog=unix.BACKLOG)
+        servers.append(await serve(Upstream, sock=sock, backlog=unix.BACKLOG))
     await stop.wait()
+    for server in servers:
+        server.close()
 
 
 if __name__ == "__main__":

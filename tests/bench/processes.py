@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra.kit import address
 
-_START_S = 30.0
+_START_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ interleaved. The upstream is a unix socket; the client side is TCP on loopback, 
 import argparse
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
@@ -46,9 +47,11 @@ def peers(directory: Path, unix: str, tcp: str, core: int) -> dict[str, Start]:
     }
 
 
-def plain(up: Sequence[Target], where: Cores, found: Rounds, rounds: int, seconds: int) -> int:
-    """Row 1: plain calls. Gives how many failed at our two targets."""
-    failed = 0
+def plain(
+    up: Sequence[Target], where: Cores, found: Rounds, rounds: int, seconds: int
+) -> dict[str, int]:
+    """Row 1: plain calls. Gives how many failed, by target: a proxy that fails is fast and worth nothing."""
+    failed: Counter[str] = Counter()
     for _ in range(rounds):
         for connections in _CONNECTIONS:
             for target in up:
@@ -62,11 +65,11 @@ def plain(up: Sequence[Target], where: Cores, found: Rounds, rounds: int, second
                 )
                 for measure in ("rps", "p50_ms", "p99_ms", "cpu_us"):
                     found.add(target.name, f"{measure} c={connections}", getattr(got, measure))
-                if target.name in (OURS, SLOWER):
-                    failed += got.failed
+                if got.failed:
+                    failed[target.name] += got.failed
                 if target.pid is not None:
                     wait_until_idle(target.pid)
-    return failed
+    return dict(failed)
 
 
 def memory(start: dict[str, Start], found: Rounds, rounds: int) -> None:
@@ -94,18 +97,19 @@ def ticking(up: Sequence[Target], where: Cores, found: Rounds, rounds: int, even
             found.add(target.name, "event p99_ms", got.p99_ms)
             found.add(target.name, "event cpu_us", used / (_STREAMS * events) * 1e6)
             found.add(target.name, "lost", got.lost)
+            found.add(target.name, "unfinished", got.unfinished)
             if target.pid is not None:
                 wait_until_idle(target.pid)
 
 
 def rows(found: Rounds) -> list[Row]:
     """The rows relay 1, 2 and 3 of the house's targets."""
-    chp = [name for name in ("chp", "chp tcp") if found.median(name, "rps c=16")]
-    best = max(chp, key=lambda name: found.median(name, "rps c=16") or 0.0, default="chp")
     delay, base = found.median(OURS, "event p99_ms"), found.median("direct", "event p99_ms")
     added = None if delay is None or base is None else delay - base
     return [
-        Row("relay 1", f"rps c=16, of {best}", 4.0, found.ratio("rps c=16", OURS, best)),
+        Row("relay 1", "rps c=16, of chp", 4.0, found.ratio("rps c=16", OURS, "chp")),
+        # Its faster way, which an agent without a network cannot offer: the floor of the row holds there.
+        Row("relay 1", "rps c=16, of chp over TCP", 1.8, found.ratio("rps c=16", OURS, "chp tcp")),
         Row("relay 1", "rps c=16, of nginx", 0.4, found.ratio("rps c=16", OURS, NGINX)),
         Row(
             "relay 2",
@@ -150,10 +154,12 @@ def main() -> None:
     told = [target.name for target in up]
     for measures in (
         *([f"{m} c={c}" for m in ("rps", "p50_ms", "p99_ms", "cpu_us")] for c in _CONNECTIONS),
-        ["idle MB", "RSS MB", "event p50_ms", "event p99_ms", "event cpu_us", "lost"],
+        ["idle MB", "RSS MB", "event p50_ms", "event p99_ms", "event cpu_us", "lost", "unfinished"],
     ):
         print(f"\n{found.table(told, measures)}")
     print()
+    if failed:
+        print(f"FAILED CALLS, so these figures are worth nothing: {failed}")
     for name, why in absent.items():
         print(f"{name} is missing: {why}")
     verdicts = rows(found)

@@ -44,7 +44,6 @@ def nginx(directory: Path, upstream: str, core: int, *, streams: int = 4096) -> 
     config = home / "nginx.conf"
     config.write_text(
         f"""{user} worker_processes 1; daemon off; pid {home}/pid; error_log stderr crit;
-worker_rlimit_nofile 65536;
 events {{ worker_connections {streams * 4}; }}
 http {{
   access_log off; client_body_temp_path {home}/body; proxy_temp_path {home}/proxy;
@@ -97,17 +96,18 @@ def ours(directory: Path, upstream: str, core: int, kind: str) -> Iterator[Targe
 
 
 def _npm(package: str, version: str) -> Path:
-    home = CACHE / f"{package.replace('/', '_').lstrip('@')}-{version}"
-    if (home / "node_modules" / package).is_dir():
-        return home
-    npm = shutil.which("npm")
-    if npm is None:
-        raise Absent(f"{package} needs Node.js with npm: apt-get install npm")
-    home.mkdir(parents=True, exist_ok=True)
-    command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(home)]
-    done = subprocess.run(
-        [*command, f"{package}@{version}"], capture_output=True, text=True, timeout=180
-    )
-    if done.returncode:
-        raise Absent(f"{package} could not be installed: {done.stderr.strip()[-300:]}")
+    home = CACHE / f"{package}-{version}"
+    if not (home / "node_modules" / package).is_dir():
+        home.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(home)]
+        installed([*command, f"{package}@{version}"], package)
     return home
+
+
+def installed(command: list[str], what: str, *, most_s: float = 600.0) -> None:
+    """Runs an installer of a peer. Raises Absent where it is missing or fails."""
+    if shutil.which(command[0]) is None:
+        raise Absent(f"{what} needs {command[0]}: apt-get install {command[0]}")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=most_s)
+    if done.returncode:
+        raise Absent(f"{what} could not be installed: {done.stderr.strip()[-300:]}")
