@@ -1,18 +1,23 @@
-"""`python -m metering_proxy [serve | migrate | check]`: docs/configuration.md says what each does."""
+"""`python -m metering_proxy [verb]`: docs/configuration.md says what each verb does."""
 
 import asyncio
+import json
 import logging
 import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 
 import uvloop
 
 from infra.kit import httpd, log, migrate, service, settings
 from infra.kit.db import Database
 from metering_proxy.app import PACKAGE, create_app
+from metering_proxy.ledger.verify import verify
+from metering_proxy.resealing import reseal
 from metering_proxy.settings import MeterSettings
 
 _log = logging.getLogger(__name__)
-_VERBS = ("serve", "migrate", "check")
+_VERBS = ("serve", "migrate", "check", "verify", "reseal")
 
 
 def main(arguments: list[str]) -> int:
@@ -25,6 +30,8 @@ def main(arguments: list[str]) -> int:
     log.configure("meter", loaded.log_level)
     if verb == "migrate":
         migrate.main(Database(loaded.database_url, durable=True), PACKAGE)
+    elif verb in _WORK:
+        return asyncio.run(_with_database(loaded, _WORK[verb]))
     elif verb == "serve":
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(loaded))
@@ -40,6 +47,31 @@ async def _serve(loaded: MeterSettings) -> None:
         await service.run_until_signal()
         _log.info("stopping", extra={"running": len(meter.ledger.running)})
     _log.info("stopped")
+
+
+async def _with_database(loaded: MeterSettings, work: "Work") -> int:
+    db = Database(loaded.database_url, durable=True)
+    try:
+        return await work(db, loaded)
+    finally:
+        await db.close()
+
+
+async def _verify(db: Database, _: MeterSettings) -> int:
+    """Proves the ledger; 1 where it does not agree with itself."""
+    verdict = await verify(db)
+    print(json.dumps({"whole": verdict.whole, **asdict(verdict)}))  # noqa: T201
+    return 0 if verdict.whole else 1
+
+
+async def _reseal(db: Database, loaded: MeterSettings) -> int:
+    """Seals what an older key sealed with the current one."""
+    print(json.dumps({"resealed": await reseal(db, loaded.sealer)}))  # noqa: T201
+    return 0
+
+
+Work = Callable[[Database, MeterSettings], Awaitable[int]]
+_WORK: dict[str, Work] = {"verify": _verify, "reseal": _reseal}
 
 
 if __name__ == "__main__":

@@ -62,6 +62,24 @@ class Telemetry:
             "Service tiers that were served and have no price: charged at the dearest.",
             registry=registry,
         )
+        self.doubtful = Counter(
+            "meter_usage_doubtful_total",
+            "Calls whose provider's numbers left something open, or did not fit the cost that it stated.",
+            ("provider", "doubt"),
+            registry=registry,
+        )
+        self.marks = Counter(
+            "meter_limit_marks_total",
+            "Times that a tenant's use of a limit passed a mark.",
+            ("kind", "percent"),
+            registry=registry,
+        )
+        self.reloads = Counter(
+            "meter_reloads_total",
+            "Plan and price files taken up, or refused.",
+            ("file", "outcome"),
+            registry=registry,
+        )
         self.drift = Gauge(
             "meter_ledger_drift_nanousd",
             "By how much sums and entries differed at the last proof.",
@@ -76,10 +94,10 @@ class Telemetry:
     def used(self, usage: Usage) -> None:
         """Counts a call's tokens."""
         for kind, tokens in (
-            ("input", usage.input + usage.audio_input),
+            ("input", usage.input + usage.audio_input + usage.image_input),
             ("cache_read", usage.cache_read),
             ("cache_write", usage.cache_write_5m + usage.cache_write_1h),
-            ("output", usage.output + usage.audio_output),
+            ("output", usage.output + usage.audio_output + usage.image_output),
         ):
             if tokens:
                 self.tokens.labels(kind).inc(tokens)
@@ -115,7 +133,7 @@ def describe(span: Span | None, usage: Usage, response_model: str | None, outcom
     span.set_attribute(
         "gen_ai.usage.cache_creation.input_tokens", usage.cache_write_5m + usage.cache_write_1h
     )
-    span.set_attribute("gen_ai.usage.output_tokens", usage.output + usage.audio_output)
+    span.set_attribute("gen_ai.usage.output_tokens", usage.total - usage.total_input)
     if response_model:
         span.set_attribute("gen_ai.response.model", response_model)
     if outcome != "complete":

@@ -11,10 +11,11 @@ from metering_proxy.providers.connections import Connection
 from metering_proxy.providers.probing import probe
 from metering_proxy.providers.providers import Providers, view
 from metering_proxy.providers.upstreams import Upstreams
+from metering_proxy.tenants import Tenants
 
 
 def router(
-    providers: Providers, catalog: Catalog, upstreams: Upstreams, plans: Plans, clock: Clock
+    providers: Providers, catalog: Catalog, upstreams: Upstreams, tenants: Tenants, clock: Clock
 ) -> APIRouter:
     """The routes."""
     api = APIRouter()
@@ -54,7 +55,7 @@ def router(
 
     @api.get("/plans")
     async def plan_list() -> wire.Plans:
-        return wire.Plans(plans=_plans(plans))
+        return wire.Plans(plans=_plans(tenants.plans))
 
     return api
 
@@ -104,6 +105,9 @@ def _plans(plans: Plans) -> list[wire.Plan]:
             requests_minute=plan.limit("requests_minute"),
             concurrent=plan.concurrent,
             markup_ppm=plan.markup_ppm,
+            limits={kind: limit.limit for kind, limit in plan.limits.items()},
+            zone=plan.zone,
+            anchor=plan.anchor,
         )
         for plan in plans.by_name.values()
     ]

@@ -1,8 +1,9 @@
 """The ledger's algorithm, one operation at a time. No I/O of its own: a store hands in its transaction."""
 
-from metering_proxy.ledger import endings, holds
+from metering_proxy.ledger import corrections, endings, holds
 from metering_proxy.ledger.ops import (
     Answer,
+    Correct,
     Dispatch,
     Op,
     Release,
@@ -27,5 +28,7 @@ def apply(tx: Tx, op: Op) -> Answer:
             return endings.release(tx, op.request_id)
         case Settle():
             return endings.settle(tx, op)
+        case Correct():
+            return corrections.correct(tx, op)
         case Sweep():
             return endings.sweep(tx, op)

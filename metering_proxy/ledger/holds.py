@@ -11,40 +11,45 @@ from functools import lru_cache
 from typing import Any
 
 from metering_proxy import models
+from metering_proxy.ledger import credit
+from metering_proxy.ledger.credit import Taken
 from metering_proxy.ledger.ops import Dispatch, Refused, Renew, Reserve, Reserved, Window
 from metering_proxy.ledger.tx import Tx, insert_into
+from metering_proxy.plans import NO_LIMIT
 
 _ATTEMPTS = 4
 
 
-class _NoRoom(Exception):
-    """Another process took what this one had seen as free."""
-
-
 def reserve(tx: Tx, op: Reserve) -> Reserved | Refused:
-    """Holds the most that the request can use in every window, lowering its token limit to what they can bear."""
+    """Holds the most that the request can use in every window, lowering its token limit to what they can bear.
+
+    What the windows of charge cannot bear is held in the account's grants.
+    """
     for _ in range(_ATTEMPTS):
-        state = _read_windows(tx, op)
-        limit, refused = _fit(op, state)
+        left = _read_windows(tx, op)
+        plans = min((left[w.kind] for w in op.windows if w.measure == "charge"), default=NO_LIMIT)
+        grants = [] if plans >= op.bound.charge_nanos(op.wanted) else credit.left(tx, op.account)
+        limit, refused = _fit(op, left, sum(amount for _, amount in grants))
         if refused is not None:
             return refused
+        charge = op.bound.charge_nanos(limit)
+        of_plan = min(charge, max(plans, 0)) if grants else charge
         try:
             with tx.savepoint():
-                amounts = _hold(tx, op, limit)
-                taken = _take_slot(tx, op)
-                if taken is not None:
-                    raise _Taken(taken)
-                _insert_reservation(tx, op, limit, amounts)
-        except _NoRoom:
+                amounts = _hold(tx, op, limit, of_plan)
+                lent = credit.hold(tx, grants, charge - of_plan)
+                _take_slot(tx, op)
+                _insert_reservation(tx, op, limit, amounts, lent)
+        except Taken:
             continue
-        except _Taken as taken_slot:
-            return taken_slot.refused
-        return Reserved(limit, op.bound.charge_nanos(limit))
+        except _NoSlot as none:
+            return none.refused
+        return Reserved(limit, charge)
     window = op.windows[0]
     return Refused(window.kind, window.measure, window.ends_at, window.limit)
 
 
-class _Taken(Exception):
+class _NoSlot(Exception):
     def __init__(self, refused: Refused) -> None:
         self.refused = refused
 
@@ -87,39 +92,39 @@ def _key(account: str, window: Window) -> dict[str, Any]:
     return {"account": account, "kind": window.kind, "start_at": window.start_at}
 
 
-def _fit(op: Reserve, left: Mapping[str, int]) -> tuple[int, Refused | None]:
+def _fit(op: Reserve, left: Mapping[str, int], granted: int) -> tuple[int, Refused | None]:
     """The token limit that every window can bear, or the first window that cannot bear the least of it."""
     limit = op.wanted
     for window in op.windows:
-        fits = _affordable(op, window, left[window.kind], limit)
+        fits = _affordable(op, window, left[window.kind], granted, limit)
         if fits < min(op.floor, op.wanted):
             return 0, Refused(window.kind, window.measure, window.ends_at, window.limit)
         limit = fits
     return limit, None
 
 
-def _affordable(op: Reserve, window: Window, left: int, limit: int) -> int:
+def _affordable(op: Reserve, window: Window, left: int, granted: int, limit: int) -> int:
     if window.measure == "charge":
-        return op.bound.affordable(left, limit)
+        return op.bound.affordable(max(left, 0) + granted if granted else left, limit)
     if window.measure == "tokens":
         return op.bound.affordable_tokens(left, limit)
     return limit if left >= 1 else -1
 
 
-def _amount(op: Reserve, window: Window, limit: int) -> int:
+def _amount(op: Reserve, window: Window, limit: int, of_plan: int) -> int:
     if window.measure == "charge":
-        return op.bound.charge_nanos(limit)
+        return of_plan
     return op.bound.tokens(limit) if window.measure == "tokens" else 1
 
 
-def _hold(tx: Tx, op: Reserve, limit: int) -> list[list[str | int]]:
+def _hold(tx: Tx, op: Reserve, limit: int, of_plan: int) -> list[list[str | int]]:
     amounts: list[list[str | int]] = []
     for window in sorted(op.windows, key=lambda w: (w.kind, w.start_at)):
-        amount = _amount(op, window, limit)
+        amount = _amount(op, window, limit, of_plan)
         values = {**_key(op.account, window), "amount": amount, "lim": window.limit}
         if tx.run(_HOLD, values) != 1:
-            raise _NoRoom
-        amounts.append([window.kind, window.measure, window.start_at, amount])
+            raise Taken
+        amounts.append([window.kind, window.measure, window.start_at, amount, window.limit])
     return amounts
 
 
@@ -130,27 +135,28 @@ _HOLD = (
 )
 
 
-def _take_slot(tx: Tx, op: Reserve) -> Refused | None:
+def _take_slot(tx: Tx, op: Reserve) -> None:
     """A place among the running calls. The account's windows are locked, so nobody else counts now."""
     if op.concurrent is None:
-        return None
+        return
     account = {"account": op.account, "now_at": tx.now_at}
     [[running]] = tx.rows(
         "SELECT count(*) FROM slot WHERE account = :account AND lease_until_at > :now_at", account
     )
     if running >= op.concurrent:
-        return Refused("concurrent_calls", "concurrent", None, op.concurrent)
+        raise _NoSlot(Refused("concurrent_calls", "concurrent", None, op.concurrent))
     tx.run(
         "INSERT INTO slot (account, request_id, lease_until_at) VALUES (:account, :id, :until_at)",
         {"account": op.account, "id": op.request_id, "until_at": tx.now_at + tx.lease_ms},
     )
-    return None
 
 
 _INSERT_RESERVATION = insert_into(models.reservation)
 
 
-def _insert_reservation(tx: Tx, op: Reserve, limit: int, amounts: list[list[str | int]]) -> None:
+def _insert_reservation(
+    tx: Tx, op: Reserve, limit: int, amounts: list[list[str | int]], lent: credit.Holds
+) -> None:
     tx.run(
         _INSERT_RESERVATION,
         {
@@ -176,6 +182,8 @@ def _insert_reservation(tx: Tx, op: Reserve, limit: int, amounts: list[list[str 
             "output_rate_nanos": op.output_rate_nanos,
             "output_limit": limit * op.bound.choices + op.bound.extra_output,
             "output_seen": 0,
+            "plan": op.plan,
+            "grants": json.dumps(lent),
         },
     )
 

@@ -8,6 +8,7 @@ from infra.kit import ids
 from infra.kit.clock import Clock
 from infra.kit.db import Database
 from metering_proxy.ledger.ops import (
+    Correct,
     Dispatch,
     Refused,
     Release,
@@ -93,6 +94,11 @@ class Ledger:
         """Charges an ended call, once. Happens whether or not the answer is awaited."""
         self._running.pop(op.request_id, None)
         return self._writer.submit(op)
+
+    async def correct(self, op: Correct) -> bool:
+        """Enters what an ended call costs otherwise than was entered. Raises `unavailable` (reason `ledger`)."""
+        done: bool = await self._writer.submit(op)
+        return done
 
     async def sweep(self) -> Swept:
         """Ends calls whose process is gone. Raises `unavailable`."""

@@ -47,6 +47,7 @@ class Reserve:
     input_cost_nanos: int
     output_rate_nanos: int
     markup_ppm: int
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,20 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class Correct:
+    """An ended attempt costs and is charged something else than its entries say (`was_…`, in sum): the difference
+    is entered. False where its entries say something else by now."""
+
+    request_id: str
+    attempt: int
+    price_id: str
+    was_cost_nanos: int
+    was_charge_nanos: int
+    cost_nanos: int
+    charge_nanos: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """End every call whose lease has run out."""
 
@@ -117,5 +132,5 @@ class Swept:
     charged: int = 0
 
 
-Op = Reserve | Dispatch | Renew | Release | Settle | Sweep
+Op = Reserve | Dispatch | Renew | Release | Settle | Correct | Sweep
 Answer = Reserved | Refused | Swept | bool

@@ -57,6 +57,11 @@ class Detection:
             await asyncio.shield(self._refresh)
         return self._found
 
+    def use(self, known: Known) -> None:
+        """From the next look on, models and prices are those of `known`."""
+        self._known = known
+        self._asked_s = float("-inf")
+
     async def refresh(self) -> None:
         """Asks every server now."""
         asked = [

@@ -1,4 +1,4 @@
-"""The reviewed models and prices of prices.toml. Read once, at start; nothing is fetched."""
+"""The reviewed models and prices of prices.toml. Nothing is fetched."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from infra.kit import money
 from metering_proxy.pricing import Price, Rates
 from metering_proxy.wires.wire import Kind
 
-_FILE = Path(__file__).parents[1] / "prices.toml"
+FILE = Path(__file__).parents[1] / "prices.toml"
 _RATES = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 _OTHER_RATES = ("audio_input", "audio_output", "web_search")
 _MODEL_FIELDS = {
@@ -54,7 +54,7 @@ class KnownModel:
 Known = Mapping[str, tuple[KnownModel, ...]]
 
 
-def load(path: Path = _FILE) -> Known:
+def load(path: Path = FILE) -> Known:
     """The models in `path` by kind of provider. Raises ValueError, naming what is wrong."""
     found: dict[str, list[KnownModel]] = {}
     for item in tomllib.loads(path.read_text())["model"]:

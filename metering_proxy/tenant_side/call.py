@@ -14,19 +14,19 @@ from opentelemetry.trace import Span
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import RelayRequest, RelayResponse
-from metering_proxy.keys import InstanceKey
+from metering_proxy.keys import Key
 from metering_proxy.ledger.ledger import Hold, Ledger
 from metering_proxy.ledger.ops import Refused
-from metering_proxy.ledger.windows import Calendar
+from metering_proxy.own_keys import OwnKeys
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.upstreams import Upstreams
 from metering_proxy.telemetry import Telemetry, describe
 from metering_proxy.tenant_side import headers, settling
 from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenant_side.holding import Terms, refused, reserve_op, terms
-from metering_proxy.tenant_side.tee import Tee
+from metering_proxy.tenant_side.tee import Tee, framing_of
 from metering_proxy.tenants import Tenants
-from metering_proxy.wires.wire import Ask, Reader, Wire
+from metering_proxy.wires.wire import Outside, Reader, Wire
 
 _log = logging.getLogger(__name__)
 # How long an answer is read on after its caller has left: what was generated is billed, so it is counted.
@@ -41,7 +41,7 @@ class Call:
 
     id: str
     wire: Wire
-    key: InstanceKey
+    key: Key
     terms: Terms
     hold: Hold
     reader: Reader
@@ -61,32 +61,39 @@ class Calls:
         *,
         tenants: Tenants,
         catalog: Catalog,
+        own_keys: OwnKeys,
         upstreams: Upstreams,
         ledger: Ledger,
-        calendar: Calendar,
         telemetry: Telemetry,
         clock: Clock,
         drain_s: float = DRAIN_S,
     ) -> None:
         self._tenants, self._catalog, self._upstreams = tenants, catalog, upstreams
-        self._ledger, self._calendar, self._telemetry = ledger, calendar, telemetry
+        self._own_keys = own_keys
+        self._ledger, self._telemetry = ledger, telemetry
         self._clock, self._drain_s = clock, drain_s
         self._running: set[asyncio.Task[None]] = set()
 
-    async def answer(self, exchange: Exchange, wire: Wire, key: InstanceKey, call_id: str) -> None:
+    async def answer(
+        self, exchange: Exchange, wire: Wire, named: str, key: Key, call_id: str
+    ) -> None:
         """Answers one call. Raises the refusal, or the failure that cuts an answer which has begun.
 
+        `named`: the model that the path names, empty where the body does.
         Once something is held the call goes on by itself: a caller who leaves cancels this coroutine only.
         """
         standing = self._tenants.standing(key.tenant)
         standing.admit()
         body = await exchange.body()
         began_s, started_at = time.perf_counter(), self._clock.now_at()
-        ask = wire.read(body)
+        content_type = exchange.header("content-type") or ""
+        ask = wire.read(body, Outside(named, exchange.query, content_type))
         route = await self._catalog.route(ask.model, wire.name, ask.kind, started_at)
-        agreed = terms(ask, route, standing, started_at)
+        route, payer = self._own_keys.applied(route, key.tenant)
+        agreed = terms(ask, route, standing, started_at, payer)
         hold = await self._hold(agreed, wire, key, call_id)
-        call = Call(call_id, wire, key, agreed, hold, wire.reader(), began_s)
+        reader = wire.reader(ask, route.connection.kind.dialect)
+        call = Call(call_id, wire, key, agreed, hold, reader, began_s)
         task = asyncio.create_task(self._run(call, exchange), name=f"call-{call_id}")
         self._running.add(task)
         task.add_done_callback(self._finished)
@@ -116,8 +123,8 @@ class Calls:
             call.span = span
             await self._carry_out(call, exchange)
 
-    async def _hold(self, agreed: Terms, wire: Wire, key: InstanceKey, call_id: str) -> Hold:
-        op = reserve_op(agreed, wire.name, key.tenant, call_id, self._calendar)
+    async def _hold(self, agreed: Terms, wire: Wire, key: Key, call_id: str) -> Hold:
+        op = reserve_op(agreed, wire.name, key.tenant, call_id)
         answer = await self._ledger.reserve(op)
         if isinstance(answer, Refused):
             raise refused(answer)
@@ -141,9 +148,9 @@ class Calls:
                 self._settle(call)
 
     async def _send(self, call: Call, exchange: Exchange) -> None:
-        connection, ask = call.terms.route.connection, call.terms.ask
-        path = connection.kind.paths[call.wire.name]
-        passed = headers.to_provider(exchange, connection, encoded=not ask.strip_usage)
+        connection, wire = call.terms.route.connection, call.wire.name
+        path = call.terms.path(wire)
+        passed = headers.to_provider(exchange, connection, wire, encoded=not call.terms.strips)
         data = call.terms.body(call.hold.limit)
         async with self._upstreams.use(connection) as upstream:
             self._telemetry.overhead.observe(time.perf_counter() - call.began_s)
@@ -152,21 +159,18 @@ class Calls:
             exchange.let_body_go()
             try:
                 call.status = response.status
-                await self._pass_on(call, exchange, response, ask)
+                await self._pass_on(call, exchange, response)
             finally:
                 await response.close()
 
-    async def _pass_on(
-        self, call: Call, exchange: Exchange, response: RelayResponse, ask: Ask
-    ) -> None:
+    async def _pass_on(self, call: Call, exchange: Exchange, response: RelayResponse) -> None:
         """Passes the answer on as it comes, reads a copy, settles, and only then lets it end."""
         good = 200 <= response.status < 300
-        events = good and headers.one(response.headers, "content-type").startswith(
-            "text/event-stream"
-        )
+        content_type = headers.one(response.headers, "content-type")
+        framing = framing_of(content_type, array=call.terms.ask.array) if good else "unread"
         encoding = headers.one(response.headers, "content-encoding")
-        tee = Tee(call.reader, events=events, encoding=encoding, strip=ask.strip_usage and good)
-        resized = events and ask.strip_usage
+        tee = Tee(call.reader, framing=framing, encoding=encoding, strip=call.terms.strips)
+        resized = framing == "events" and call.terms.strips
         told = call.terms.announced(call.id, call.hold.limit)
         await exchange.start(
             response.status, headers.to_caller(response.headers, ours=told, resized=resized)
@@ -226,6 +230,8 @@ class Calls:
             self._telemetry.estimated.labels(verdict.estimated).inc()
         if verdict.unknown_tier:
             self._telemetry.unpriced.inc()
+        if verdict.doubt is not None:
+            self._telemetry.doubtful.labels(connection, verdict.doubt).inc()
         describe(call.span, verdict.usage, op.response_model, call.outcome)
         _log.info(
             "call",

@@ -6,7 +6,9 @@ from pydantic import Field
 
 from metering_proxy.wire.shape import Shape
 
-ProviderKind = Literal["openai", "anthropic", "openai_compatible", "anthropic_compatible"]
+# A row of providers.toml; which there are is said there alone.
+ProviderKind = str
+ModelKind = Literal["chat", "embedding", "image", "speech", "transcription"]
 
 
 class ModelRow(Shape):
@@ -21,9 +23,9 @@ class ModelRow(Shape):
 
 
 class NewProvider(Shape):
-    """A connection to make. `base_url`: absent for openai and anthropic themselves."""
+    """A connection to make. `base_url`: absent for providers whose address is known."""
 
-    kind: ProviderKind
+    kind: ProviderKind = Field(min_length=1, max_length=32)
     name: str = Field(min_length=1, max_length=80)
     base_url: str | None = None
     key: str | None = Field(default=None, repr=False)
@@ -135,8 +137,8 @@ class ModelFacts(Shape):
     """What an agent has to know of a model."""
 
     default: bool
-    kind: Literal["chat", "embedding"]
-    wire: Literal["openai", "anthropic"]
+    kind: ModelKind
+    wire: Literal["openai", "anthropic", "gemini"]
     tools: bool
     context_tokens: int
     max_output_tokens: int
