@@ -9,7 +9,7 @@ from metering_proxy.pricing import Price
 from metering_proxy.providers.connections import Connection, Model
 from metering_proxy.providers.detection import Detection
 from metering_proxy.providers.providers import Providers
-from metering_proxy.wires.wire import Kind
+from metering_proxy.wires.wire import Kind, Shape
 
 DEFAULT = "default"
 
@@ -101,16 +101,22 @@ def _named(live: Sequence[Connection], name: str) -> tuple[Connection, Model] | 
     return None
 
 
+def _wire(connection: Connection, kind: Kind) -> Shape:
+    """The wire that an agent should speak to a model there."""
+    if kind != "chat" or "openai_chat" in connection.kind.paths:
+        return "openai"
+    return "anthropic" if "anthropic_messages" in connection.kind.paths else "gemini"
+
+
 def _row(connection: Connection, model: Model, default: bool) -> wire.Model:
     facts = model.facts
-    anthropic_only = "openai_chat" not in connection.kind.paths and facts.kind == "chat"
     return wire.Model(
         id=model.id,
         owned_by=connection.id,
         alcove=wire.ModelFacts(
             default=default,
             kind=facts.kind,
-            wire="anthropic" if anthropic_only else "openai",
+            wire=_wire(connection, facts.kind),
             tools=facts.tools,
             context_tokens=facts.context_tokens,
             max_output_tokens=facts.max_output_tokens,

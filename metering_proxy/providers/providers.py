@@ -14,7 +14,7 @@ from infra.kit.seal import Sealer
 from metering_proxy import changes, wire
 from metering_proxy.models import provider, provider_model, provider_price
 from metering_proxy.providers.connections import Connection, offered
-from metering_proxy.providers.kinds import KINDS, base_url, field
+from metering_proxy.providers.kinds import base_url, field, kinds
 from metering_proxy.providers.known import Known
 
 _RESERVED = frozenset(("local", "local-embeddings", "ollama", "lm-studio", "default"))
@@ -48,9 +48,11 @@ class Providers:
 
     async def create(self, new: wire.NewProvider) -> Connection:
         """Makes a connection. Raises `invalid` with `details.fields`."""
-        kind = KINDS[new.kind]
+        kind = kinds().get(new.kind)
+        if kind is None or kind.built_in:
+            raise field("kind", f"there is no kind of provider {new.kind!r}")
         url = base_url(kind, new.base_url)
-        if kind.base_url is not None and not new.key:
+        if not kind.keyless and not new.key:
             raise field("key", "the provider's key is needed")
         self._check_models(new.kind, new.models, new.default_model)
         now_at = self._clock.now_at()
@@ -206,7 +208,7 @@ class Providers:
     def _connection(
         self, row: Mapping[str, Any], priced: Sequence[Mapping[str, Any]]
     ) -> Connection:
-        kind = KINDS[row["kind"]]
+        kind = kinds()[row["kind"]]
         sealed = row["sealed_key"]
         return Connection(
             id=row["id"],
@@ -247,8 +249,8 @@ async def _make_default(tx: Transaction, connection: str) -> None:
 
 
 def _free_id(kind: str, name: str, taken: set[str]) -> str:
-    """An id that reads well before a model's name: the kind of the two big ones, else the name given."""
-    base = kind if kind in ("openai", "anthropic") else _UNSLUG.sub("-", name.lower()).strip("-")
+    """An id that reads well before a model's name: the kind where it is one provider, else the name given."""
+    base = kind if not kinds()[kind].keyless else _UNSLUG.sub("-", name.lower()).strip("-")
     base = base[:40] or "provider"
     candidates = [base, *(f"{base}-{n}" for n in range(2, 1000))]
     return next(candidate for candidate in candidates if candidate not in taken)

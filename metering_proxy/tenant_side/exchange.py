@@ -28,6 +28,11 @@ class Exchange:
         return self._request.target.partition("?")[0]
 
     @property
+    def query(self) -> str:
+        """Its query, empty where it has none."""
+        return self._request.target.partition("?")[2]
+
+    @property
     def started(self) -> bool:
         """Whether an answer has begun."""
         return self._request.started

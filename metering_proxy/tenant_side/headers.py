@@ -30,7 +30,9 @@ def keys(exchange: Exchange) -> set[str]:
     return shown
 
 
-def to_provider(exchange: Exchange, connection: Connection, *, encoded: bool) -> Headers:
+def to_provider(
+    exchange: Exchange, connection: Connection, wire_name: str, *, encoded: bool
+) -> Headers:
     """The headers of the request to the provider: the caller's that are listed, and our credentials.
 
     `encoded`: whether the answer may come gzipped; not where a part of it is to be taken out.
@@ -39,9 +41,9 @@ def to_provider(exchange: Exchange, connection: Connection, *, encoded: bool) ->
     accepted = exchange.header("accept-encoding") or ""
     gzip = encoded and "gzip" in accepted
     found.append(("accept-encoding", "gzip" if gzip else "identity"))
-    if connection.kind.auth == "x-api-key" and not exchange.header("anthropic-version"):
+    if wire_name.startswith("anthropic") and not exchange.header("anthropic-version"):
         found.append(("anthropic-version", _ANTHROPIC_VERSION))
-    found += connection.headers()
+    found += connection.headers(wire_name)
     return found
 
 
