@@ -1,12 +1,15 @@
 """A copy of the answer for the meter. Its bytes go on unchanged, but for the usage chunk that we asked for."""
 
+import logging
 import zlib
+from collections.abc import Callable
 from typing import Literal
 
 from metering_proxy.wires.arrays import ArraySplitter
 from metering_proxy.wires.events import Splitter
 from metering_proxy.wires.wire import Reader
 
+_log = logging.getLogger(__name__)
 _MOST_WHOLE = 32 * 1024 * 1024
 _READABLE = ("gzip", "x-gzip", "deflate")
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
@@ -63,12 +66,12 @@ class Tee:
         if self._blind or self._framing == "unread":
             return b""
         if self._framing in ("whole", "sound"):
-            self._reader.whole(bytes(self._whole))
+            self._show(self._reader.whole, bytes(self._whole))
             self._whole.clear()
             return b""
         raw, data = self._splitter.last()
         kept = raw
-        if data is not None and self._reader.event(data):
+        if data is not None and self._show(self._reader.event, data):
             kept = b""
         return kept if self._strip else b""
 
@@ -76,12 +79,23 @@ class Tee:
         parts: list[bytes] = []
         for raw, data in self._splitter.feed(plain):
             if data is not None:
-                self._dropped_last = self._reader.event(data)
+                self._dropped_last = bool(self._show(self._reader.event, data))
             elif raw != b"\n":  # an LF alone belongs to the event before it
                 self._dropped_last = False
             if not self._dropped_last:
                 parts.append(raw)
         return b"".join(parts)
+
+    def _show(self, look: Callable[[bytes], bool | None], data: bytes) -> bool | None:
+        """Lets the reader look. A reader that fails is our mistake, not one that its caller should notice."""
+        if self._blind:
+            return False
+        try:
+            return look(data)
+        except Exception:
+            _log.exception("an answer could not be read")
+            self._blind = True
+            return False
 
     def _gather(self, plain: bytes) -> None:
         self._whole += plain

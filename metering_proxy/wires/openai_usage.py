@@ -60,7 +60,7 @@ def read(
         return None
     prompt = natural(usage.get(names.input))
     inside, outside = at(usage, names.input_details), at(usage, names.output_details)
-    cached = min(prompt, max(natural(at(usage, place)) for place in dialect.cached_at))
+    cached = min(prompt, max((natural(at(usage, place)) for place in dialect.cached_at), default=0))
     left = prompt - cached
     audio_in = min(left, natural(at(inside, "audio_tokens")))
     images_in = min(left - audio_in, natural(at(inside, "image_tokens")))
