@@ -23,8 +23,13 @@ _VERBS = ("serve", "migrate", "check", "verify", "reseal")
 def main(arguments: list[str]) -> int:
     """Does what the first argument says; answers the exit status."""
     verb = arguments[0] if arguments else "serve"
+    if verb == "price-import":
+        from metering_proxy import price_import  # no serving meter loads any of it
+
+        return price_import.run(arguments[1:])
     if verb not in _VERBS or len(arguments) > 1:
-        print(f"usage: python -m {PACKAGE} [{' | '.join(_VERBS)}]", file=sys.stderr)  # noqa: T201
+        verbs = " | ".join([*_VERBS, "price-import …"])
+        print(f"usage: python -m {PACKAGE} [{verbs}]", file=sys.stderr)  # noqa: T201
         return 64
     loaded = settings.load(MeterSettings)
     log.configure("meter", loaded.log_level)

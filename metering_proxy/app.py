@@ -72,6 +72,8 @@ class Meter:
     ledger: Ledger
     calls: Calls
     listeners: Listeners
+    quotas: Quotas
+    reloading: Reloading
     metrics: Metrics
     tracing: Tracing
     jobs: Jobs
@@ -187,6 +189,8 @@ def create_app(
         ledger=ledger,
         calls=calls,
         listeners=listeners,
+        quotas=quotas,
+        reloading=reloading,
         metrics=metrics,
         tracing=tracing,
         jobs=Jobs(db, models.job_lease, metrics, work),

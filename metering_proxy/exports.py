@@ -20,7 +20,7 @@ TYPES: Mapping[Format, str] = {"csv": "text/csv; charset=utf-8", "jsonl": "appli
 _PAGE = 1_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _KEY = (entry.c.started_at, entry.c.request_id, entry.c.attempt, entry.c.kind)
-_NAMES = tuple(column.name for column in entry.columns)
+_NAMES = tuple(str(column.name) for column in entry.columns)
 
 
 class Exports:
@@ -66,8 +66,8 @@ def _written(rows: list[dict[str, Any]], form: Format) -> bytes:
 
 def _object(row: dict[str, Any]) -> dict[str, Any]:
     """Parts as an object again; money as text, since readers of JSON round numbers beyond 2^53."""
-    money = {name: str(value) for name, value in row.items() if name.endswith("_nanos")}
-    return {**row, **money, "parts": orjson.loads(row["parts"])}
+    money = {name: str(row[name]) for name in _NAMES if name.endswith("_nanos")}
+    return {name: row[name] for name in _NAMES} | money | {"parts": orjson.loads(row["parts"])}
 
 
 def _csv(rows: list[list[Any]]) -> bytes:

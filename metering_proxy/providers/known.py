@@ -104,7 +104,8 @@ def _price(model: str, row: dict[str, Any]) -> Price:
         rates=_rates(row),
         tiers={name: Fraction(factor) for name, factor in row.get("tiers", {}).items()},
         long_above=long["above"] if long else None,
-        long_rates=_rates(long) if long else None,
+        # What a long request does not say of itself costs what it costs in a short one.
+        long_rates=_rates({**row, **long}) if long else None,
         units=_units(row),
     )
 
