@@ -42,6 +42,7 @@ tenant = Table(
     _int("changed_at"),
     # When the tenant came to this plan: where windows of a rolling plan begin.
     Column("since_at", BigInteger, nullable=False, server_default="0"),
+    Column("egress", SmallInteger, nullable=False, server_default="0"),
 )
 
 # A live key of one generation; only its digest is kept. The row goes when the generation is gone.
@@ -150,6 +151,7 @@ reservation = Table(
     _int("output_seen"),
     Column("plan", String(64), nullable=False, server_default=""),  # <name>@<version of the plans>
     Column("grants", Text, nullable=False, server_default="[]"),  # JSON [[grant, held], …]
+    Column("attempt", Integer, nullable=False, server_default="1"),  # the one under way
     Index("ix_reservation_lease", "state", "lease_until_at"),
 )
 
@@ -162,7 +164,8 @@ slot = Table(
     _int("lease_until_at"),
 )
 
-# The ledger. `kind`: usage, or correction_n with signed differences.
+# The ledger. `kind`: usage, attempt (one that failed before another was made), or correction_n with signed
+# differences.
 entry = Table(
     "entry",
     metadata,
@@ -264,6 +267,30 @@ own_key = Table(
     _id("provider", 64, key=True),
     Column("sealed_key", Text, nullable=False),
     _id("hint", 4),
+    _int("set_at"),
+)
+
+# What a tenant took of one day on its ways out; the row of a new day is a new row.
+egress_day = Table(
+    "egress_day",
+    metadata,
+    _id("account", key=True),
+    _int("start_at", key=True),
+    _int("bytes"),
+    _int("tunnels"),
+    _int("calls"),
+    CheckConstraint("bytes >= 0", name="ck_egress_day_bytes"),
+)
+
+# A tenant's connection to somebody's service: the only origin that its sealed access token is sent to.
+token_connection = Table(
+    "token_connection",
+    metadata,
+    _id("tenant", key=True),
+    _id("id", 64, key=True),
+    _id("origin", 300),
+    Column("sealed_token", Text, nullable=False),
+    _int("expires_at", null=True),
     _int("set_at"),
 )
 

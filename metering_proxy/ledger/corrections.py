@@ -3,39 +3,35 @@
 A correction is a matter of the plan's month in which the call was made; grants pay for none and get none back.
 """
 
-import json
 from dataclasses import replace
 from typing import Any
+
+import orjson
 
 from metering_proxy import models
 from metering_proxy.ledger import entries, moves
 from metering_proxy.ledger.ops import Correct, Settle
+from metering_proxy.ledger.sheet import Sheet
 from metering_proxy.ledger.tx import Tx
 
 REPRICED = "repriced"
 
-_ESTIMATED = (
-    f"SELECT {', '.join(entries.NAMES)} FROM reservation"  # noqa: S608 (names of columns)
-    " WHERE request_id = :id AND state = 'charged_estimate'"
-)
 _SUMS = (
     "SELECT count(*), COALESCE(SUM(input_tokens), 0), COALESCE(SUM(output_tokens), 0),"
     " COALESCE(SUM(cost_nanos), 0), COALESCE(SUM(charge_nanos), 0) FROM entry"
     " WHERE request_id = :id AND attempt = :attempt"
 )
-_SPENT = (
-    "UPDATE account_window SET spent = spent + :charge"
-    " WHERE account = :account AND kind = 'charge_month' AND start_at = :month_start_at"
-)
 
 
-def late(tx: Tx, op: Settle) -> bool:
+def late(sheet: Sheet, op: Settle) -> bool:
     """What a call really used, told after it had been charged by estimate; once."""
-    found = tx.rows(_ESTIMATED, {"id": op.request_id})
-    if not found or op.estimated or _told_late(tx, op.request_id):
+    found = sheet.reservation(op.request_id)
+    if found is None or found.row["state"] != "charged_estimate" or op.estimated:
         return False
-    ended = dict(zip(entries.NAMES, found[0], strict=True))
-    count, input_tokens, output_tokens, cost, charge = _sums(tx, op.request_id, 1)
+    ended, tx = found.row, sheet.written()
+    if _told_late(tx, op.request_id):
+        return False
+    count, input_tokens, output_tokens, cost, charge = _sums(tx, op.request_id, ended["attempt"])
     usage = replace(
         op.usage,
         input=op.usage.input - input_tokens,
@@ -44,15 +40,16 @@ def late(tx: Tx, op: Settle) -> bool:
     difference = replace(
         op, usage=usage, cost_nanos=op.cost_nanos - cost, charge_nanos=op.charge_nanos - charge
     )
-    entries.enter(tx, ended, difference, kind=f"correction_{count}")
-    nothing_held = [[*window[:3], 0, *window[4:]] for window in json.loads(ended["windows"])]
-    moved = {**ended, "windows": json.dumps(nothing_held), "grants": "[]"}
-    moves.move(tx, moved, charge=difference.charge_nanos, tokens=usage.total)
+    entries.enter(sheet, ended, difference, kind=f"correction_{count}")
+    nothing_held = [[*window[:3], 0, *window[4:]] for window in orjson.loads(ended["windows"])]
+    moved = {**ended, "windows": orjson.dumps(nothing_held), "grants": "[]"}
+    moves.move(sheet, moved, charge=difference.charge_nanos, tokens=usage.total)
     return True
 
 
-def correct(tx: Tx, op: Correct) -> bool:
+def correct(sheet: Sheet, op: Correct) -> bool:
     """See `Correct`. The entries that stand are not touched."""
+    tx = sheet.written()
     count, _, _, cost, charge = _sums(tx, op.request_id, op.attempt)
     if not count or (cost, charge) != (op.was_cost_nanos, op.was_charge_nanos):
         return False
@@ -74,9 +71,12 @@ def correct(tx: Tx, op: Correct) -> bool:
         "charge_nanos": op.charge_nanos - charge,
         "grant_nanos": 0,
     }
-    tx.run(entries.INSERT, values)
-    moved = {name: first[name] for name in ("account", "month_start_at")}
-    tx.run(_SPENT, {**moved, "charge": op.charge_nanos - charge})
+    sheet.enter(values)
+    key = (first["account"], "charge_month", first["month_start_at"])
+    sheet.load((), [key], ())
+    month = sheet.window(key)
+    assert month is not None
+    month.spent += op.charge_nanos - charge
     return True
 
 

@@ -35,7 +35,7 @@ _INSERT_USE = insert_into(models.grant_use)
 
 def left(tx: Tx, account: str) -> list[tuple[str, int]]:
     """What each live grant has left, soonest expiry first; those without one come last."""
-    rows = tx.rows(_LEFT, {"account": account, "now_at": tx.now_at})
+    rows = tx.rows(_LEFT + tx.lock, {"account": account, "now_at": tx.now_at})
     return [(row[0], row[1]) for row in rows]
 
 

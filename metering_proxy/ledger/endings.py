@@ -1,87 +1,100 @@
-"""Endings: each request is settled, released or charged by estimate, exactly once, whoever comes first."""
+"""From a hold to its ending: each request is settled, released or charged by estimate, exactly once, whoever comes
+first. On the way there its lease is renewed, and an attempt that failed is entered before the next one."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from infra.kit import money
 from metering_proxy.ledger import corrections, entries, moves
-from metering_proxy.ledger.ops import Settle, Sweep, Swept
-from metering_proxy.ledger.tx import Tx
+from metering_proxy.ledger.ops import Renew, Reroute, Settle, Sweep, Swept
+from metering_proxy.ledger.sheet import Sheet
 from metering_proxy.pricing import Usage
 
 # Output that a process may have forwarded after its last renewal: 20 s at 100 tokens a second.
 RENEWAL_TOKENS = 2_000
 
 
-def release(tx: Tx, request_id: str) -> bool:
+def renew(sheet: Sheet, op: Renew) -> bool:
+    """Prolongs leases and writes down what was forwarded."""
+    for request_id, seen in op.seen:
+        sheet.renew(request_id, seen)
+    return True
+
+
+def release(sheet: Sheet, request_id: str) -> bool:
     """Gives a hold back uncharged; False where the request had ended before."""
-    ended = _end(tx, request_id, "released")
+    ended = sheet.end(request_id, "released")
     if ended is None:
         return False
-    moves.move(tx, ended)
+    moves.move(sheet, ended)
     return True
 
 
-def settle(tx: Tx, op: Settle) -> bool:
+def settle(sheet: Sheet, op: Settle) -> bool:
     """Charges an ended request, once; False where it had been charged before."""
-    ended = _end(tx, op.request_id, "settled")
+    ended = sheet.end(op.request_id, "settled")
     if ended is None:
-        return corrections.late(tx, op)
-    _charge(tx, ended, op)
+        return corrections.late(sheet, op)
+    _charge(sheet, ended, op)
     return True
 
 
-_END = (
-    "UPDATE reservation SET state = :state, ended_at = :now_at"  # noqa: S608 (names of columns)
-    " WHERE request_id = :id AND state IN ('open', 'dispatched')"
-    f" RETURNING {', '.join(entries.NAMES)}"
+def reroute(sheet: Sheet, op: Reroute) -> bool:
+    """See `Reroute`."""
+    row = sheet.rerouted(op.request_id)
+    if row is None:
+        return False
+    entries.enter(sheet, row, op.failed, kind="attempt")
+    row |= {
+        "attempt": row["attempt"] + 1,
+        "provider": op.provider,
+        "model": op.model,
+        "price_id": op.price_id,
+        "input_tokens": op.input_tokens,
+        "input_cost_nanos": op.input_cost_nanos,
+        "output_rate_nanos": op.output_rate_nanos,
+    }
+    return True
+
+
+def _charge(sheet: Sheet, ended: Mapping[str, Any], op: Settle) -> None:
+    paid = moves.move(sheet, ended, charge=op.charge_nanos, tokens=op.usage.total, requests=1)
+    entries.enter(sheet, ended, op, paid=paid)
+
+
+_EXPIRED = (
+    "SELECT request_id FROM reservation WHERE state = 'dispatched' AND lease_until_at < :now_at"
+    " ORDER BY request_id LIMIT :most"
 )
 
 
-def _end(tx: Tx, request_id: str, state: str) -> dict[str, Any] | None:
-    """Ends a running reservation, once; None where it had ended before."""
-    rows = tx.rows(_END, {"id": request_id, "state": state, "now_at": tx.now_at})
-    if not rows:
-        return None
-    ended = dict(zip(entries.NAMES, rows[0], strict=True))
-    tx.run(
-        "DELETE FROM slot WHERE account = :account AND request_id = :id",
-        {"account": ended["account"], "id": request_id},
-    )
-    return ended
-
-
-def _charge(tx: Tx, ended: Mapping[str, Any], op: Settle) -> None:
-    paid = moves.move(tx, ended, charge=op.charge_nanos, tokens=op.usage.total, requests=1)
-    entries.enter(tx, ended, op, paid=paid)
-
-
-def sweep(tx: Tx, op: Sweep) -> Swept:
-    """Ends requests whose lease has run out: open ones are released, dispatched ones are charged by estimate."""
-    expired = tx.rows(
-        "SELECT request_id, state FROM reservation"
-        " WHERE state IN ('open', 'dispatched') AND lease_until_at < :now_at"
-        " ORDER BY account, request_id LIMIT :most",
-        {"now_at": tx.now_at, "most": op.at_most},
-    )
-    released = charged = 0
-    for request_id, state in expired:
-        if state == "open":
-            released += release(tx, request_id)
-        else:
-            charged += _charge_estimate(tx, request_id)
+def sweep(sheet: Sheet, op: Sweep) -> Swept:
+    """Ends requests whose lease has run out: they are charged by estimate."""
+    tx = sheet.tx
+    found = tx.rows(_EXPIRED, {"now_at": tx.now_at, "most": op.at_most})
+    expired = [row[0] for row in found]
+    sheet.load(expired, (), ())
+    charged = sum(_charge_estimate(sheet, request_id) for request_id in expired)
+    sheet.write()
     tx.run("DELETE FROM slot WHERE lease_until_at < :now_at", {"now_at": tx.now_at})
-    return Swept(released, charged)
+    return Swept(charged)
 
 
-def _charge_estimate(tx: Tx, request_id: str) -> bool:
-    """Input as estimated, output as last written down and one renewal's worth more; at most the hold."""
-    ended = _end(tx, request_id, "charged_estimate")
+def _charge_estimate(sheet: Sheet, request_id: str) -> bool:
+    """Input as estimated, output as last written down and one renewal's worth more; at most the hold.
+
+    The lease is looked at again, since the rows are ours only now: somebody may have renewed it.
+    """
+    found = sheet.reservation(request_id)
+    if found is None or found.row["lease_until_at"] >= sheet.tx.now_at:
+        return False
+    ended = sheet.end(request_id, "charged_estimate")
     if ended is None:
         return False
     output = min(ended["output_seen"] + RENEWAL_TOKENS, ended["output_limit"])
-    exact = ended["input_cost_nanos"] * 1_000_000 + output * ended["output_rate_nanos"]
-    cost_nanos = exact // 1_000_000
+    exact = ended["input_cost_nanos"] + Fraction(output * ended["output_rate_nanos"], 1_000_000)
+    cost_nanos = money.round_half_even(exact)
     charge_nanos = min(
         money.with_markup(cost_nanos, ended["markup_ppm"]), ended["charge_held_nanos"]
     )
@@ -95,5 +108,5 @@ def _charge_estimate(tx: Tx, request_id: str) -> bool:
         estimated=True,
         parts={"input": usage.input, "output": usage.output},
     )
-    _charge(tx, ended, settle)
+    _charge(sheet, ended, settle)
     return True

@@ -1,36 +1,26 @@
 """Entries of ended calls: what of a reservation they are made of, and the row itself. Rows are only ever added."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from metering_proxy import models
+import orjson
+
 from metering_proxy.ledger.ops import Settle
-from metering_proxy.ledger.tx import Tx, insert_into
-
-NAMES = tuple(
-    column.name
-    for column in models.reservation.columns
-    if column.name not in ("state", "worker", "dispatched_at", "ended_at", "lease_until_at")
-)
-"""What of a reservation its ending needs."""
-
-INSERT = insert_into(models.entry)
+from metering_proxy.ledger.sheet import Sheet
 
 
 def enter(
-    tx: Tx, ended: Mapping[str, Any], op: Settle, *, kind: str = "usage", paid: int = 0
+    sheet: Sheet, ended: Mapping[str, Any], op: Settle, *, kind: str = "usage", paid: int = 0
 ) -> None:
     """Adds the entry of an ended call. `paid`: what grants have paid of its charge."""
     usage = op.usage
-    tx.run(
-        INSERT,
+    sheet.enter(
         {
             "request_id": op.request_id,
-            "attempt": 1,
+            "attempt": ended["attempt"],
             "kind": kind,
             "account": ended["account"],
-            "at": tx.now_at,
+            "at": sheet.tx.now_at,
             "started_at": ended["created_at"],
             "month_start_at": ended["month_start_at"],
             "wire": ended["wire"],
@@ -46,7 +36,7 @@ def enter(
             "cache_read_tokens": usage.cache_read,
             "cache_write_tokens": usage.cache_write_5m + usage.cache_write_1h,
             "output_tokens": usage.total - usage.total_input,
-            "parts": json.dumps(op.parts),
+            "parts": orjson.dumps(op.parts).decode(),
             "markup_ppm": ended["markup_ppm"],
             "cost_nanos": op.cost_nanos,
             "charge_nanos": op.charge_nanos,

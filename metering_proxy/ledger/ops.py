@@ -1,7 +1,7 @@
 """What the writer is asked to do, and what it answers. Plain values; the algorithm is in book.py.
 
-A request is `open` (held, nothing sent) → `dispatched` (sent) → exactly one of `settled`, `released` (nothing was
-sent, nothing is charged) and `charged_estimate` (its process died; charged by what it had forwarded).
+A request is `dispatched` (held, and sent from then on) → exactly one of `settled`, `released` (nothing was sent,
+nothing is charged) and `charged_estimate` (its process died; charged by what it had forwarded).
 """
 
 from dataclasses import dataclass, field
@@ -69,10 +69,22 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatch:
-    """The request is about to be sent: from here on it is never released in silence."""
+class Reroute:
+    """An attempt has failed and the request goes elsewhere: `failed` is entered for the attempt, and what recovery
+    needs follows the new target. False where the request had ended before."""
 
-    request_id: str
+    failed: "Settle"
+    provider: str
+    model: str
+    price_id: str
+    input_tokens: int
+    input_cost_nanos: int
+    output_rate_nanos: int
+
+    @property
+    def request_id(self) -> str:
+        """Whose attempt it was."""
+        return self.failed.request_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +138,10 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many calls a sweep ended, by ending."""
+    """How many calls a sweep ended, and charged by estimate."""
 
-    released: int = 0
     charged: int = 0
 
 
-Op = Reserve | Dispatch | Renew | Release | Settle | Correct | Sweep
+Op = Reserve | Reroute | Renew | Release | Settle | Correct | Sweep
 Answer = Reserved | Refused | Swept | bool

@@ -49,12 +49,10 @@ _PAID = sql(
     " LEFT JOIN (SELECT request_id, SUM(grant_nanos) AS paid FROM entry WHERE grant_nanos <> 0"
     "            GROUP BY request_id) e ON e.request_id = u.request_id"
 )
-_RUNNING = sql(
-    "SELECT account, windows, grants FROM reservation WHERE state IN ('open', 'dispatched')"
-)
+_RUNNING = sql("SELECT account, windows, grants FROM reservation WHERE state = 'dispatched'")
 _TWICE = sql(
     "SELECT count(*) FROM entry e JOIN reservation r ON r.request_id = e.request_id"
-    " WHERE r.state NOT IN ('settled', 'charged_estimate')"
+    " WHERE e.kind <> 'attempt' AND r.state NOT IN ('settled', 'charged_estimate')"
 )
 
 

@@ -5,7 +5,6 @@ releases, renewals) is tried again until it is committed or the process ends, wh
 """
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -13,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.kit.errors import AlcoveError
-from metering_proxy.ledger.ops import Op, Release, Reserve, Reserved, Settle, Sweep
-from metering_proxy.ledger.stores import Result, Store
+from metering_proxy.ledger.ops import Answer, Op, Release, Reserve, Reserved, Settle, Sweep
+from metering_proxy.ledger.stores import Away, Store
 
 _log = logging.getLogger(__name__)
 _BATCH = 256
@@ -49,9 +48,8 @@ class Writer:
         Raises `unavailable` (reason `ledger`) by the answer where the database does not take it.
         """
         waiting = _Waiting(op, asyncio.get_running_loop().create_future())
-        waiting.answer.add_done_callback(_seen)
         if self._closing:
-            waiting.answer.set_exception(_unavailable())
+            _refuse(waiting)
         else:
             self._queue.append(waiting)
             self._wake.set()
@@ -89,41 +87,52 @@ class Writer:
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
         try:
             answers = await self._store.apply([waiting.op for waiting in batch])
+        except Away as error:
+            await self._put_off(batch, error)
         except Exception as error:
-            await self._failed(batch, error)
-            return
-        for waiting, answer in zip(batch, answers, strict=True):
-            self._tell(waiting, answer)
-
-    def _tell(self, waiting: _Waiting, answer: Result) -> None:
-        if isinstance(answer, Exception):
-            _log.error(
-                "ledger operation failed",
-                exc_info=answer,
-                extra={"op": type(waiting.op).__name__},
-            )
-            answer = _unavailable()
-        if waiting.answer.cancelled():
-            if isinstance(waiting.op, Reserve) and isinstance(answer, Reserved):
-                self.submit(Release(waiting.op.request_id))
-        elif isinstance(answer, Exception):
-            waiting.answer.set_exception(answer)
+            # One of them is at fault: each by itself, so that it takes nobody else along.
+            if len(batch) > 1:
+                for waiting in batch:
+                    await self._commit([waiting])
+            else:
+                self._fail(batch[0], error)
         else:
-            waiting.answer.set_result(answer)
+            for waiting, answer in zip(batch, answers, strict=True):
+                self._tell(waiting, answer)
 
-    async def _failed(self, batch: Sequence[_Waiting], error: Exception) -> None:
-        """The transaction failed as a whole: what must not be lost waits and is tried again, first of all."""
-        _log.warning(
-            "ledger batch failed", extra={"error": type(error).__name__, "size": len(batch)}
+    def _tell(self, waiting: _Waiting, answer: Answer) -> None:
+        if not waiting.answer.cancelled():
+            waiting.answer.set_result(answer)
+        elif isinstance(answer, Reserved) and isinstance(waiting.op, Reserve):
+            self.submit(Release(waiting.op.request_id))
+
+    def _fail(self, waiting: _Waiting, error: Exception) -> None:
+        _log.error(
+            "ledger operation failed", exc_info=error, extra={"op": type(waiting.op).__name__}
         )
-        again = [waiting for waiting in batch if isinstance(waiting.op, _LASTING)]
+        _refuse(waiting)
+
+    async def _put_off(self, batch: Sequence[_Waiting], error: Exception) -> None:
+        """The database is away: what must not be lost waits and is tried again, first of all."""
+        _log.warning(
+            "ledger batch failed", extra={"error": repr(error.__cause__), "size": len(batch)}
+        )
+        again = []
         for waiting in batch:
             waiting.tries += 1
-            if waiting not in again and not waiting.answer.done():
-                waiting.answer.set_exception(_unavailable())
+            if isinstance(waiting.op, _LASTING):
+                again.append(waiting)
+            else:
+                _refuse(waiting)
         if again:
             self._queue.extendleft(reversed(again))
             await asyncio.sleep(_RETRY_S[min(again[0].tries, len(_RETRY_S)) - 1])
+
+
+def _refuse(waiting: _Waiting) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(_unavailable())
+        waiting.answer.exception()  # seen: an answer that nobody awaits is no accident
 
 
 def _unavailable() -> AlcoveError:
@@ -133,9 +142,3 @@ def _unavailable() -> AlcoveError:
         reason="ledger",
         retry_after_s=1,
     )
-
-
-def _seen(answer: asyncio.Future[Any]) -> None:
-    """An answer that nobody awaits is no accident."""
-    with contextlib.suppress(asyncio.CancelledError):
-        answer.exception()

@@ -135,8 +135,6 @@ class Calls:
     async def _carry_out(self, call: Call, exchange: Exchange) -> None:
         """Sends the call and ends it in one way, whatever is raised on the way."""
         try:
-            if not await self._ledger.dispatch(call.hold):
-                raise AlcoveError("unavailable", "the hold ran out before the call", reason="lease")
             await self._send(call, exchange)
         except AlcoveError as error:
             call.sent = call.sent and error.reason not in _NEVER_SENT

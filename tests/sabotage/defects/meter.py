@@ -8,11 +8,11 @@ _ENDINGS = "tests/metering_proxy/test_endings.py"
 
 METER = [
     Defect(
-        name="reserve-without-its-condition",
+        name="look-without-a-lock",
         why="two processes at the edge of a limit would both get what is left of it",
-        file="metering_proxy/ledger/holds.py",
-        old='    " AND spent + held + :amount <= :lim"\n',
-        new='    " AND :lim >= 0"\n',
+        file="metering_proxy/ledger/stores.py",
+        old='    lock = " FOR UPDATE"\n',
+        new='    lock = ""\n',
         tests=(
             f"{_BOOKS}::test_limit_holds_when_another_process_takes_the_rest_between_look_and_leap",
         ),
@@ -21,24 +21,24 @@ METER = [
         name="forget-what-running-calls-hold",
         why="calls at once would each see the whole balance",
         file="metering_proxy/ledger/holds.py",
-        old="(kind, start_at): spent + held\n",
-        new="(kind, start_at): spent\n",
+        old="return window.limit - row.spent - row.held\n",
+        new="return window.limit - row.spent\n",
         tests=(_BOOKS, "tests/metering_proxy/test_limits.py"),
     ),
     Defect(
         name="settle-twice",
         why="a settlement that is delivered again would be charged again",
-        file="metering_proxy/ledger/endings.py",
-        old="    \" WHERE request_id = :id AND state IN ('open', 'dispatched')\"\n",
-        new='    " WHERE request_id = :id"\n',
+        file="metering_proxy/ledger/sheet.py",
+        old="not found.running:\n            return None\n        found.row |= {",
+        new="not found.row:\n            return None\n        found.row |= {",
         tests=(_BOOKS,),
     ),
     Defect(
         name="release-what-was-sent",
         why="a killed process would make every running call free",
         file="metering_proxy/ledger/endings.py",
-        old='        if state == "open":\n',
-        new='        if state in ("open", "dispatched"):\n',
+        old="    charged = sum(_charge_estimate(sheet, request_id) for request_id in expired)\n",
+        new="    charged = sum(release(sheet, request_id) for request_id in expired)\n",
         tests=(_RECOVERY,),
     ),
     Defect(
