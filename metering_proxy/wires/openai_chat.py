@@ -104,10 +104,12 @@ class _Reader:
             return False
         if not isinstance(chunk, dict):
             return False
-        self._read(chunk)
+        said, choices = self._read(chunk), _choices(chunk)
         if chunk.get("error"):
             self.found.failed = True
-        for choice in _choices(chunk):
+        if choices:  # some tell their usage on the last chunk, and nothing comes after it
+            self.found.finished = said and any(choice.get("finish_reason") for choice in choices)
+        for choice in choices:
             self.found.text_bytes += _text_bytes(choice.get("delta"))
         usage_only = isinstance(chunk.get("usage"), dict) and not chunk.get("choices")
         self.found.finished = self.found.finished or usage_only
@@ -125,7 +127,8 @@ class _Reader:
         for choice in _choices(answer):
             self.found.text_bytes += _text_bytes(choice.get("message"))
 
-    def _read(self, answer: dict[str, Any]) -> None:
+    def _read(self, answer: dict[str, Any]) -> bool:
+        """Whether it says what was used."""
         if isinstance(answer.get("service_tier"), str):
             self._tier = answer["service_tier"]
         if isinstance(answer.get("model"), str) and answer["model"]:
@@ -135,6 +138,7 @@ class _Reader:
         if usage and reading:
             self.found.usage, self.found.doubt = reading.usage, reading.doubt
             self.found.stated = openai_usage.stated_cost(usage, self._dialect)
+        return reading is not None
 
 
 def _choices(answer: dict[str, Any]) -> list[dict[str, Any]]:

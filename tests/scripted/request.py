@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+# By how a path ends: providers have bases of their own.
 PATHS = {
-    "/v1/chat/completions": "openai",
-    "/v1/messages": "anthropic",
-    "/v1/responses": "responses",
-    "/v1/messages/count_tokens": "plain",
-    "/v1/images/generations": "plain",
-    "/v1/audio/speech": "plain",
-    "/v1/audio/transcriptions": "plain",
-    "/v1/embeddings": "embeddings",
-    "/v1/models": "models",
+    "/chat/completions": "openai",
+    "/messages": "anthropic",
+    "/responses": "responses",
+    "/messages/count_tokens": "plain",
+    "/images/generations": "plain",
+    "/audio/speech": "plain",
+    "/audio/transcriptions": "plain",
+    "/embeddings": "embeddings",
+    "/models": "models",
 }
 _GEMINI = re.compile(r"/v1beta/models/(.+):(generateContent|streamGenerateContent)(?:\?alt=sse)?")
 
@@ -43,7 +44,10 @@ class Request:
 
         `plain`: a path whose answers a test writes out, body and all.
         """
-        return "gemini" if self._gemini else PATHS.get(self.path.partition("?")[0], "unknown")
+        if self._gemini:
+            return "gemini"
+        path = self.path.partition("?")[0]
+        return next((wire for end, wire in PATHS.items() if path.endswith(end)), "unknown")
 
     @cached_property
     def _gemini(self) -> re.Match[str] | None:
