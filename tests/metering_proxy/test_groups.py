@@ -1,0 +1,105 @@
+"""Batches of the ledger: however operations are grouped, they mean what they mean one at a time."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from infra.kit.clock import FakeClock
+from infra.kit.db import Database, sql
+from metering_proxy.ledger.ops import Dispatch, Op, Release, Renew, Reserve, Reserved, Settle
+from metering_proxy.ledger.stores import Result, store
+from metering_proxy.ledger.verify import verify
+from metering_proxy.pricing import Usage
+from tests.metering_proxy.books import ask
+
+_TABLES = ("account_window", "reservation", "slot", "entry", "mark", "credit_grant", "grant_use")
+_LIMIT = 7_000_000  # three whole calls and a part of a fourth
+
+
+def _reserve(number: int, account: str, wanted: int) -> Reserve:
+    op = ask(account, limit=_LIMIT, wanted=wanted, concurrent=5)
+    return replace(op, request_id=f"r{number}")
+
+
+def _settle(number: int, output: int) -> Settle:
+    charge = 50_000 + output * 2_000
+    usage = Usage(input=50, output=output)
+    return Settle(f"r{number}", usage, charge, charge, "complete", False)
+
+
+_number = st.integers(0, 7)
+_op: st.SearchStrategy[Op] = st.one_of(
+    st.builds(_reserve, _number, st.sampled_from("ab"), st.sampled_from([300, 1_000, 2_000])),
+    st.builds(lambda n: Dispatch(f"r{n}"), _number),
+    st.builds(lambda n, seen: Renew(((f"r{n}", seen),)), _number, st.integers(0, 50)),
+    st.builds(_settle, _number, st.sampled_from([0, 10, 900, 2_500])),
+    st.builds(lambda n: Release(f"r{n}"), _number),
+)
+
+
+async def _done(root: Path, migrated: Path, groups: Sequence[Sequence[Op]]) -> tuple[Any, Any]:
+    """The answers and the tables after groups of operations, each one transaction."""
+    path = Path(tempfile.mkdtemp(dir=root)) / "m.db"
+    shutil.copy(migrated, path)
+    clock = FakeClock()
+    db = Database(f"sqlite:///{path}", durable=True, clock=clock)
+    async with db.transaction() as tx:
+        await tx.execute(
+            sql(
+                "INSERT INTO credit_grant VALUES ('g', 'a', 'credit', '', 1000000, 0, 0, NULL, 0, NULL)"
+            )
+        )
+    books = store(db, worker="w", lease_s=60, clock=clock)
+    answers: list[Result] = []
+    for group in groups:
+        answers += await books.apply(group)
+    await books.close()
+    async with db.read() as reading:
+        found = {
+            name: sorted(str(dict(row)) for row in await reading.rows(sql(f"SELECT * FROM {name}")))
+            for name in _TABLES
+        }
+    verdict = await verify(db)
+    await db.close()
+    assert verdict.whole, verdict
+    return [_told(answer) for answer in answers], found
+
+
+def _told(answer: Result) -> object:
+    """An answer, or that it failed: how a database words a failure is its own matter."""
+    return type(answer).__name__ if isinstance(answer, Exception) else answer
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(ops=st.lists(_op, max_size=24), cuts=st.lists(st.integers(1, 8), min_size=1, max_size=24))
+async def test_groups_of_any_size_do_what_single_operations_do(
+    tmp_path: Path, migrated: Path, ops: list[Op], cuts: list[int]
+) -> None:
+    one_by_one = await _done(tmp_path, migrated, [[op] for op in ops])
+    groups, rest = [], ops
+    for cut in [*cuts, len(ops) + 1]:
+        groups.append(rest[:cut])
+        rest = rest[cut:]
+    assert await _done(tmp_path, migrated, groups) == one_by_one
+
+
+async def test_operation_that_fails_takes_only_itself_back(tmp_path: Path, migrated: Path) -> None:
+    ops = [_reserve(1, "a", 300), _reserve(1, "a", 300), _reserve(2, "a", 300), _settle(2, 10)]
+    answers, tables = await _done(tmp_path, migrated, [ops])
+    assert isinstance(answers[0], Reserved)
+    assert answers[1] == "IntegrityError"
+    assert [type(answers[2]), answers[3]] == [Reserved, True]
+    assert len(tables["reservation"]) == 2
+    assert len(tables["slot"]) == 1
