@@ -1,4 +1,4 @@
-"""Golden streams: the same bytes to the caller, in the ledger what is in them, once, however they are cut or left."""
+"""Golden streams: the same bytes to the caller, in the ledger what is in them, once, however cut or left."""
 
 import hashlib
 import json
