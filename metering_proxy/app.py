@@ -18,6 +18,7 @@ from infra.kit.relay import Timeouts
 from infra.kit.tracing import Tracing
 from metering_proxy import models, plans
 from metering_proxy.api import keys as keys_api
+from metering_proxy.api import problems
 from metering_proxy.api import providers as providers_api
 from metering_proxy.api import reports as reports_api
 from metering_proxy.api import tenants as tenants_api
@@ -173,7 +174,7 @@ def create_app(
         providers_api.router(providers, catalog, upstreams, tenants, now),
     ):
         secret = Depends(service.require_secret(settings.service_secret))
-        app.include_router(router, dependencies=[secret])
+        app.include_router(router, dependencies=[secret], responses=problems.RESPONSES)
     changes = _changes(db, keys, listeners, tenants, providers, own_keys)
     work = _jobs(db, ledger, telemetry, quotas, reloading)
     return Meter(

@@ -69,4 +69,6 @@ def _rates(price: Price) -> dict[str, int]:
 
 def _entry(row: RowMapping) -> wire.RequestEntry:
     values = {name: row[name] for name in wire.RequestEntry.model_fields}
-    return wire.RequestEntry.model_validate({**values, "parts": json.loads(row["parts"])})
+    flags = {name: bool(row[name]) for name in ("estimated", "overrun")}
+    parts = json.loads(row["parts"])
+    return wire.RequestEntry.model_validate({**values, **flags, "parts": parts})

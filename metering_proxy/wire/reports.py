@@ -47,7 +47,7 @@ class TenantsQuery(Shape):
     ids: list[str] | None = None
     sort: SpendSort = "charge_month"
     order: Order = "desc"
-    offset: int = Field(default=0, ge=0)
+    offset: int = Field(default=0, ge=0, le=2**53)
     limit: int = Field(default=50, ge=1, le=1000)
     zone: str = "UTC"
 

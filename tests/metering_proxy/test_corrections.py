@@ -51,7 +51,6 @@ async def test_late_usage_counts_once_even_after_a_price_was_made_good(
 ) -> None:
     db, ledger = clocked
     hold = await hold_of(ledger, ask("a"))
-    assert await ledger.dispatch(hold)
     clock.advance(61)
     await ledger.sweep()
     estimate = int(str(await value(db, "SELECT charge_nanos FROM entry")))
