@@ -4,6 +4,7 @@ from tests.sabotage.defects.agent import AGENT
 from tests.sabotage.defects.gateway import GATEWAY
 from tests.sabotage.defects.kit import KIT
 from tests.sabotage.defects.meter import METER
+from tests.sabotage.defects.money import MONEY
 from tests.sabotage.defects.spawner import SPAWNER
 
-DEFECTS = [*KIT, *METER, *SPAWNER, *AGENT, *GATEWAY]
+DEFECTS = [*KIT, *METER, *MONEY, *SPAWNER, *AGENT, *GATEWAY]
