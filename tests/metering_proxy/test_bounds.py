@@ -109,7 +109,7 @@ def _responses(chance: random.Random, context: int, most: int, image: int) -> Ca
 
 def _messages(chance: random.Random, context: int, most: int, image: int) -> Case:
     texts = [_text(chance) for _ in range(3)]
-    hour, fake = chance.random() < 0.4, "B" * chance.choice([0, 900])
+    hour, fake = chance.random() < 0.4, "B" * chance.choice([0, 9_000])
     block: dict[str, Any] = {"type": "text", "text": texts[0]}
     if hour:
         block["cache_control"] = {"type": "ephemeral", "ttl": "1h"}

@@ -13,7 +13,47 @@ from tests import scripted as s
 from tests.metering_proxy.house import MODEL, House, Tenant
 from tests.scripted import ScriptedProvider
 
-_WORDS = ["v1", "v1beta", "v2", "openai", "anthropic", "api", "chat", "completions", "messages", "responses", "embeddings", "models", "files", "batches", "count_tokens", "images", "generations", "edits", "audio", "speech", "translations", "realtime", "fine_tuning", "jobs", "assistants", "threads", "moderations", "rerank", "proxy", "passthrough", "admin", "keys", "livez", "metrics", "..", ".", "%2e%2e", "%2f", ":generateContent"]
+_WORDS = [
+    "v1",
+    "v1beta",
+    "v2",
+    "openai",
+    "anthropic",
+    "api",
+    "chat",
+    "completions",
+    "messages",
+    "responses",
+    "embeddings",
+    "models",
+    "files",
+    "batches",
+    "count_tokens",
+    "images",
+    "generations",
+    "edits",
+    "audio",
+    "speech",
+    "translations",
+    "realtime",
+    "fine_tuning",
+    "jobs",
+    "assistants",
+    "threads",
+    "moderations",
+    "rerank",
+    "proxy",
+    "passthrough",
+    "admin",
+    "keys",
+    "livez",
+    "metrics",
+    "..",
+    ".",
+    "%2e%2e",
+    "%2f",
+    ":generateContent",
+]
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -81,8 +121,8 @@ _PREFIXED = [
 _SUFFIXED = [
     f"{MODEL}{suffix}"
     for suffix in (
-        "@20250929", "-20250929", ":free", ":thinking", "-latest", " ", "\n", "\t", "/", "?", "#x", "%20", "\u0000",
-        "@", ":", "[1m]", "-v1:0", "&x=1",
+        "@20250929", "-20250929", ":free", ":thinking", "-latest", " ", "\n", "\t", "/", "?", "#x", "%20",
+        "\u0000", "@", ":", "[1m]", "-v1:0", "&x=1",
     )
 ]  # fmt: skip
 SPELLINGS = [*_LOOK_ALIKES, *_CASES, *_PREFIXED, *_SUFFIXED]

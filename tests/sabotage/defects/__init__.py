@@ -6,5 +6,6 @@ from tests.sabotage.defects.kit import KIT
 from tests.sabotage.defects.meter import METER
 from tests.sabotage.defects.money import MONEY
 from tests.sabotage.defects.spawner import SPAWNER
+from tests.sabotage.defects.wires import WIRES
 
-DEFECTS = [*KIT, *METER, *MONEY, *SPAWNER, *AGENT, *GATEWAY]
+DEFECTS = [*KIT, *METER, *MONEY, *WIRES, *SPAWNER, *AGENT, *GATEWAY]
