@@ -17,6 +17,7 @@ from infra.kit.metrics import Metrics
 from infra.kit.relay import Timeouts
 from infra.kit.tracing import Tracing
 from metering_proxy import models, plans
+from metering_proxy.api import egress as egress_api
 from metering_proxy.api import keys as keys_api
 from metering_proxy.api import problems
 from metering_proxy.api import providers as providers_api
@@ -24,6 +25,8 @@ from metering_proxy.api import reports as reports_api
 from metering_proxy.api import tenants as tenants_api
 from metering_proxy.api_keys import ApiKeys
 from metering_proxy.changes import Changes
+from metering_proxy.egress.egress import Egress
+from metering_proxy.egress.outside import Outside
 from metering_proxy.exports import Exports
 from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
@@ -72,6 +75,7 @@ class Meter:
     upstreams: Upstreams
     ledger: Ledger
     calls: Calls
+    egress: Egress
     listeners: Listeners
     quotas: Quotas
     reloading: Reloading
@@ -105,6 +109,7 @@ class Meter:
             await self.ledger.close()
             await self.detection.close()
             await self.upstreams.close()
+            await self.egress.close()
             await self.db.close()
             self.tracing.close()
 
@@ -116,9 +121,10 @@ def create_app(
     limits: httpd.Limits | None = None,
     capacity: httpd.Capacity | None = None,
     timeouts: Timeouts | None = None,
+    outside: Outside | None = None,
 ) -> Meter:
     """Builds a meter. `clock`: instead of the machine's and the database's; `limits` of each listener,
-    `capacity` of all, `timeouts` towards providers.
+    `capacity` of all, `timeouts` towards providers, `outside`: instead of the public internet.
     """
     metrics, tracing = Metrics("meter"), Tracing.from_environment("meter")
     telemetry = Telemetry(metrics, tracing)
@@ -145,7 +151,8 @@ def create_app(
         telemetry=telemetry,
         clock=now,
     )
-    door = Door(keys, catalog, calls, telemetry, now)
+    egress = Egress(db, tenants, settings.sealer, providers, metrics.registry, now, outside)
+    door = Door(keys, catalog, calls, egress, telemetry, now)
     listeners = Listeners(
         door.answer, settings.sockets_dir, limits or _LIMITS, capacity or httpd.Capacity()
     )
@@ -172,6 +179,7 @@ def create_app(
             Repricing(db, catalog, ledger),
         ),
         providers_api.router(providers, catalog, upstreams, tenants, now),
+        egress_api.router(egress),
     ):
         secret = Depends(service.require_secret(settings.service_secret))
         app.include_router(router, dependencies=[secret], responses=problems.RESPONSES)
@@ -189,6 +197,7 @@ def create_app(
         upstreams=upstreams,
         ledger=ledger,
         calls=calls,
+        egress=egress,
         listeners=listeners,
         quotas=quotas,
         reloading=reloading,

@@ -205,6 +205,30 @@ class MeterClient:
         """Every model that can be called now."""
         return wire.Models.model_validate(await self._service.call("GET", "/models")).data
 
+    async def token_connections(self, tenant: str) -> list[wire.TokenConnection]:
+        """The tenant's connections to other people's services, without their tokens."""
+        answer = await self._service.call("GET", f"/connections/{tenant}")
+        return wire.TokenConnections.model_validate(answer).connections
+
+    async def put_token_connection(
+        self, tenant: str, connection: str, given: wire.TokenConnectionRequest
+    ) -> wire.TokenConnection:
+        """Hands over an access token for one origin, in the place of the one before it. Raises `invalid`."""
+        answer = await self._service.call(
+            "PUT", f"/connections/{tenant}/{connection}", body=given.model_dump()
+        )
+        return wire.TokenConnection.model_validate(answer)
+
+    async def delete_token_connection(self, tenant: str, connection: str) -> None:
+        """Forgets a connection and its token; no error where there is none."""
+        await self._service.call("DELETE", f"/connections/{tenant}/{connection}")
+
+    async def egress_day(self, tenant: str) -> wire.EgressDay:
+        """What the tenant has taken of its day on its ways out."""
+        return wire.EgressDay.model_validate(
+            await self._service.call("GET", f"/tenants/{tenant}/egress")
+        )
+
     async def close(self) -> None:
         """Closes the connections."""
         await self._service.close()

@@ -270,30 +270,6 @@ own_key = Table(
     _int("set_at"),
 )
 
-# What a tenant took of one day on its ways out; the row of a new day is a new row.
-egress_day = Table(
-    "egress_day",
-    metadata,
-    _id("account", key=True),
-    _int("start_at", key=True),
-    _int("bytes"),
-    _int("tunnels"),
-    _int("calls"),
-    CheckConstraint("bytes >= 0", name="ck_egress_day_bytes"),
-)
-
-# A tenant's connection to somebody's service: the only origin that its sealed access token is sent to.
-token_connection = Table(
-    "token_connection",
-    metadata,
-    _id("tenant", key=True),
-    _id("id", 64, key=True),
-    _id("origin", 300),
-    Column("sealed_token", Text, nullable=False),
-    _int("expires_at", null=True),
-    _int("set_at"),
-)
-
 # What processes keep in memory and another one has changed, numbered in the order of commits.
 change_clock = Table("change_clock", metadata, _int("id", key=True), _int("seq"))
 change = Table(

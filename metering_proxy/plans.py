@@ -9,6 +9,7 @@ from typing import Any, Literal, cast, get_args
 
 from infra.kit import money
 from infra.kit.errors import AlcoveError
+from metering_proxy.egress.rules import Rules, rules
 from metering_proxy.ledger import windows
 from metering_proxy.ledger.windows import Calendar, Period, Rolling, Spans
 
@@ -46,6 +47,7 @@ class Plan:
     calendar: Calendar
     anchor: Anchor = "calendar"
     version: str = ""
+    egress: Rules | None = None
 
     @property
     def zone(self) -> str:
@@ -97,7 +99,9 @@ def load(path: Path = FILE) -> Plans:
 
 def _plan(item: dict[str, Any], zone: str, version: str) -> Plan:
     names = {f"{m}_{p}": (m, p) for m in get_args(Measure) for p in get_args(Period)}
-    known = {"name", "title", "concurrent", "markup_ppm", "zone", "anchor"} | names.keys()
+    known = names.keys() | {
+        "name", "title", "concurrent", "markup_ppm", "zone", "anchor", "egress"
+    }  # fmt: skip
     if unknown := item.keys() - known:
         raise ValueError(f"plan {item.get('name')!r}: unknown {', '.join(sorted(unknown))}")
     try:
@@ -114,6 +118,7 @@ def _plan(item: dict[str, Any], zone: str, version: str) -> Plan:
             calendar=Calendar(windows.zone(item.get("zone", zone))),
             anchor=_anchor(item.get("anchor", "calendar")),
             version=version,
+            egress=rules(item["egress"]) if "egress" in item else None,
         )
     except (KeyError, TypeError, AttributeError, ValueError, AlcoveError) as error:
         raise ValueError(f"plan {item.get('name')!r}: {error}") from error

@@ -24,7 +24,7 @@ from metering_proxy.plans import FREE, NO_LIMIT, Limit, Plan, Plans
 class Standing:
     """A tenant's plan and status. `overrides` replace limits of the plan by name; None: no limit.
 
-    `spans`: where its windows begin and end.
+    `spans`: where its windows begin and end. `egress`: whether it may send anonymous traffic out.
     """
 
     plan: Plan
@@ -32,6 +32,7 @@ class Standing:
     spans: Spans
     version: int = -1
     overrides: Mapping[str, int | None] = field(default_factory=dict)
+    egress: bool = False
 
     def limits(self) -> list[Limit]:
         """The limits in force. Charge of the month is always counted, limited or not."""
@@ -99,6 +100,7 @@ class Tenants:
             "status": state.status,
             "version": state.version,
             "quota": json.dumps(state.quota.model_dump(exclude_unset=True)),
+            "egress": int(state.egress),
             "changed_at": self._clock.now_at(),
         }
         mine = table.c.tenant == tenant
@@ -122,6 +124,7 @@ class Tenants:
             status=row["status"],
             version=row["version"],
             quota=wire.QuotaOverride.model_validate(json.loads(row["quota"])),
+            egress=bool(row["egress"]),
         )
 
     def _standing(self, row: dict[str, Any]) -> Standing:
@@ -129,4 +132,5 @@ class Tenants:
         overrides = {name.removesuffix("_nanos"): value for name, value in quota.items()}
         plan = self._plans.by_name.get(row["plan"], self._unheard.plan)
         status = cast(wire.Status, row["status"])
-        return Standing(plan, status, plan.spans(row["since_at"]), row["version"], overrides)
+        spans, egress = plan.spans(row["since_at"]), bool(row["egress"])
+        return Standing(plan, status, spans, row["version"], overrides, egress)

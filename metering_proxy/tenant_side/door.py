@@ -9,6 +9,7 @@ import re
 from infra.kit import ids, log
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
+from metering_proxy.egress.egress import Egress
 from metering_proxy.keys import Key, Keys
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.refusals import refusal
@@ -27,9 +28,15 @@ class Door:
     """What stands behind every tenant's socket."""
 
     def __init__(
-        self, keys: Keys, catalog: Catalog, calls: Calls, telemetry: Telemetry, clock: Clock
+        self,
+        keys: Keys,
+        catalog: Catalog,
+        calls: Calls,
+        egress: Egress,
+        telemetry: Telemetry,
+        clock: Clock,
     ) -> None:
-        self._keys, self._catalog, self._calls = keys, catalog, calls
+        self._keys, self._catalog, self._calls, self._egress = keys, catalog, calls, egress
         self._telemetry, self._clock = telemetry, clock
         self._audited_at: dict[str, int] = {}
 
@@ -48,6 +55,10 @@ class Door:
                 await self._refuse(exchange, _internal(), call_id)
 
     async def _answer(self, exchange: Exchange, call_id: str) -> None:
+        if self._egress.takes(exchange):
+            key = await self._authenticate(exchange)
+            await self._egress.answer(exchange, key.tenant, headers.keys(exchange).pop(), call_id)
+            return
         found = paths.find(exchange.path)
         listing = exchange.path == "/v1/models"
         if found is None and not listing:
@@ -94,10 +105,12 @@ class Door:
     async def _refuse(self, exchange: Exchange, error: AlcoveError, call_id: str) -> None:
         """Answers with a refusal, or cuts an answer that had begun."""
         found = paths.find(exchange.path)
-        name = found[0].name if found else "none"
+        out = "egress" if self._egress.takes(exchange) else "none"
+        name = found[0].name if found else out
         reason = error.reason or error.code
         self._telemetry.refusals.labels(name, reason).inc()
-        _log.info("refused", extra={"wire": name, "reason": reason, "status": error.status})
+        told = {"wire": name, "reason": reason, "status": error.status}
+        _log.info("refused", extra=told | self._egress.described(exchange, error))
         if exchange.started:
             raise error  # the server cuts the answer, so that nobody takes it for a whole one
         answer = refusal(error, paths.shape(exchange.path), call_id, self._clock.now_at())

@@ -1,6 +1,7 @@
 """Which headers pass, in either direction. By list: what is not named does not pass to a provider."""
 
 from collections.abc import Iterable
+from itertools import chain
 
 from infra.kit.relay import Headers, end_to_end
 from metering_proxy.providers.connections import Connection
@@ -22,9 +23,13 @@ _ANTHROPIC_VERSION = "2023-06-01"
 
 
 def keys(exchange: Exchange) -> set[str]:
-    """Every key that a request shows, in whichever header. Authorization without Bearer is the key ''."""
+    """Every key that a request shows, in whichever header. Authorization without Bearer is the key ''.
+
+    Proxy-Authorization is where a client of CONNECT shows it.
+    """
     shown = {value for name in _KEY_HEADERS for value in exchange.headers(name)}
-    for value in exchange.headers("authorization"):
+    given = (exchange.headers("authorization"), exchange.headers("proxy-authorization"))
+    for value in chain.from_iterable(given):
         kind, _, secret = value.partition(" ")
         shown.add(secret.strip() if kind.lower() == "bearer" else "")
     return shown

@@ -68,8 +68,9 @@ class Listeners:
 
     async def serve(self, sock: socket.socket, tenant: str, generation: int) -> httpd.Listener:
         """Answers that generation's calls on a socket that listens already; whoever asks for it closes it."""
+        handler = self._handler(tenant, generation)
         return await httpd.listen(
-            sock, self._handler(tenant, generation), limits=self._limits, capacity=self._capacity
+            sock, handler, connect=handler, limits=self._limits, capacity=self._capacity
         )
 
     async def open_all(self, keys: Iterable[InstanceKey]) -> None:

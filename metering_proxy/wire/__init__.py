@@ -21,6 +21,12 @@ from metering_proxy.wire.catalog import (
     ProviderKind,
     Providers,
 )
+from metering_proxy.wire.egress import (
+    EgressDay,
+    TokenConnection,
+    TokenConnectionRequest,
+    TokenConnections,
+)
 from metering_proxy.wire.reports import (
     Order,
     Reprice,
@@ -68,6 +74,7 @@ __all__ = [
     "ApiKeyRequest",
     "ApiKeys",
     "CountWindow",
+    "EgressDay",
     "Grant",
     "GrantKind",
     "GrantRequest",
@@ -114,6 +121,9 @@ __all__ = [
     "TenantState",
     "TenantsPage",
     "TenantsQuery",
+    "TokenConnection",
+    "TokenConnectionRequest",
+    "TokenConnections",
     "Usage",
     "UsageRow",
 ]

@@ -33,12 +33,16 @@ class QuotaOverride(Shape):
 
 
 class TenantState(Shape):
-    """What the gateway has decided about a tenant. `version` grows with each decision; the highest wins."""
+    """What the gateway has decided about a tenant. `version` grows with each decision; the highest wins.
+
+    `egress`: whether it may send anonymous traffic out (CONNECT); no, until somebody said so.
+    """
 
     plan: str
     status: Status
     version: int = Field(ge=0, le=2**62)
     quota: QuotaOverride = QuotaOverride()
+    egress: bool = False
 
 
 class Tenant(TenantState):

@@ -1,15 +1,24 @@
 """What a connection asks of the listener that it belongs to."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from infra.kit.httpd.limits import Capacity, Limits
 from infra.kit.httpd.request import Request
 
-if TYPE_CHECKING:
-    from infra.kit.httpd.connection import Connection
-
 Handler = Callable[[Request], Awaitable[None]]
+
+
+class Guest(Protocol):
+    """One open connection, as its listener knows it."""
+
+    def finish(self) -> None:
+        """Ends after the answer under way, or now where there is none."""
+        ...
+
+    def abort(self) -> None:
+        """Ends now."""
+        ...
 
 
 class House(Protocol):
@@ -28,14 +37,14 @@ class House(Protocol):
         """Who answers it."""
         ...
 
-    def enter(self, connection: "Connection") -> bool:
+    def enter(self, guest: Guest) -> bool:
         """Whether there is room for it."""
         ...
 
-    def trusted(self, connection: "Connection") -> None:
+    def trusted(self, guest: Guest) -> None:
         """Its caller is known."""
         ...
 
-    def leave(self, connection: "Connection") -> None:
+    def leave(self, guest: Guest) -> None:
         """It is closed, and its task has ended. Without effect the second time."""
         ...

@@ -5,7 +5,7 @@ import socket
 
 from infra.kit import unix
 from infra.kit.httpd.connection import Connection
-from infra.kit.httpd.house import Handler
+from infra.kit.httpd.house import Guest, Handler
 from infra.kit.httpd.limits import Capacity, Limits
 from infra.kit.httpd.request import Request
 
@@ -20,8 +20,8 @@ class Listener:
         self.limits, self.capacity = limits, capacity
         self.closing = False
         self._server: asyncio.AbstractServer | None = None
-        self._connections: set[Connection] = set()
-        self._unproven: set[Connection] = set()
+        self._connections: set[Guest] = set()
+        self._unproven: set[Guest] = set()
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -63,7 +63,7 @@ class Listener:
         connect = self._connect if request.method == "CONNECT" else None
         return connect or self._handler
 
-    def enter(self, connection: Connection) -> bool:
+    def enter(self, guest: Guest) -> bool:
         capacity = self.capacity
         if (
             self.closing
@@ -73,20 +73,20 @@ class Listener:
         ):
             return False
         capacity.connections += 1
-        self._connections.add(connection)
-        self._unproven.add(connection)
+        self._connections.add(guest)
+        self._unproven.add(guest)
         self._empty.clear()
         return True
 
-    def trusted(self, connection: Connection) -> None:
-        self._unproven.discard(connection)
+    def trusted(self, guest: Guest) -> None:
+        self._unproven.discard(guest)
 
-    def leave(self, connection: Connection) -> None:
-        if connection not in self._connections:
+    def leave(self, guest: Guest) -> None:
+        if guest not in self._connections:
             return
         self.capacity.connections -= 1
-        self._connections.discard(connection)
-        self._unproven.discard(connection)
+        self._connections.discard(guest)
+        self._unproven.discard(guest)
         if not self._connections:
             self._empty.set()
 
