@@ -152,7 +152,7 @@ def create_app(
         clock=now,
     )
     egress = Egress(db, tenants, settings.sealer, providers, metrics.registry, now, outside)
-    door = Door(keys, catalog, calls, egress, telemetry, now)
+    door = Door(keys, tenants, catalog, calls, egress, telemetry, now)
     listeners = Listeners(
         door.answer, settings.sockets_dir, limits or _LIMITS, capacity or httpd.Capacity()
     )

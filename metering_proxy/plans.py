@@ -4,6 +4,7 @@ import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -48,6 +49,11 @@ class Plan:
     anchor: Anchor = "calendar"
     version: str = ""
     egress: Rules | None = None
+    models: tuple[str, ...] = ("*",)
+
+    def offers(self, model: str) -> bool:
+        """Whether a model may be called, by its canonical id."""
+        return any(fnmatchcase(model.lower(), pattern) for pattern in self.models)
 
     @property
     def zone(self) -> str:
@@ -100,7 +106,7 @@ def load(path: Path = FILE) -> Plans:
 def _plan(item: dict[str, Any], zone: str, version: str) -> Plan:
     names = {f"{m}_{p}": (m, p) for m in get_args(Measure) for p in get_args(Period)}
     known = names.keys() | {
-        "name", "title", "concurrent", "markup_ppm", "zone", "anchor", "egress"
+        "name", "title", "concurrent", "markup_ppm", "zone", "anchor", "egress", "models"
     }  # fmt: skip
     if unknown := item.keys() - known:
         raise ValueError(f"plan {item.get('name')!r}: unknown {', '.join(sorted(unknown))}")
@@ -119,6 +125,7 @@ def _plan(item: dict[str, Any], zone: str, version: str) -> Plan:
             anchor=_anchor(item.get("anchor", "calendar")),
             version=version,
             egress=rules(item["egress"]) if "egress" in item else None,
+            models=tuple(str(name).lower() for name in item.get("models", ("*",))),
         )
     except (KeyError, TypeError, AttributeError, ValueError, AlcoveError) as error:
         raise ValueError(f"plan {item.get('name')!r}: {error}") from error

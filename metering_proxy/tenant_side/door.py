@@ -17,6 +17,7 @@ from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side import headers
 from metering_proxy.tenant_side.call import Calls
 from metering_proxy.tenant_side.exchange import Exchange
+from metering_proxy.tenants import Tenants
 from metering_proxy.wires import paths
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class Door:
     def __init__(
         self,
         keys: Keys,
+        tenants: Tenants,
         catalog: Catalog,
         calls: Calls,
         egress: Egress,
@@ -37,7 +39,7 @@ class Door:
         clock: Clock,
     ) -> None:
         self._keys, self._catalog, self._calls, self._egress = keys, catalog, calls, egress
-        self._telemetry, self._clock = telemetry, clock
+        self._tenants, self._telemetry, self._clock = tenants, telemetry, clock
         self._audited_at: dict[str, int] = {}
 
     async def answer(self, exchange: Exchange) -> None:
@@ -69,7 +71,7 @@ class Door:
             )
         key = await self._authenticate(exchange)
         if found is None:
-            await self._list(exchange)
+            await self._list(exchange, key)
         else:
             await self._calls.answer(exchange, *found, key, call_id)
 
@@ -97,8 +99,11 @@ class Door:
         _log.warning("stranger's key", extra={"key_of": key.tenant})
         await self._keys.note(tenant, "stranger_key", f"{key.holder} of {key.tenant}")
 
-    async def _list(self, exchange: Exchange) -> None:
+    async def _list(self, exchange: Exchange, key: Key) -> None:
+        """The models that this key may call."""
         models = await self._catalog.listing(self._clock.now_at())
+        plan = self._tenants.standing(key.tenant).plan
+        models.data = [model for model in models.data if plan.offers(model.id)]
         body = models.model_dump_json().encode()
         await exchange.respond(200, [("content-type", "application/json")], body)
 

@@ -99,8 +99,14 @@ class Terms:
 def terms(
     ask: Ask, route: Route, standing: Standing, started_at: int, payer: str = OPERATOR
 ) -> Terms:
-    """The terms of a request. Raises `invalid` (reason `model_not_priced`) for what has no price there."""
+    """The terms of a request. Raises `invalid` (reason `model_not_priced`) for what has no price there,
+    `forbidden` (reason `model_not_allowed`) for a model that the plan does not offer.
+    """
     facts, price = route.model.facts, route.price
+    if not standing.plan.offers(route.model.id):
+        raise AlcoveError(
+            "forbidden", f"the plan does not offer {route.model.id}", reason="model_not_allowed"
+        )
     if missing := _unpriced(ask, route):
         raise AlcoveError(
             "invalid", f"{route.model.id} has no price for {missing}", reason="model_not_priced"

@@ -3,6 +3,7 @@
 import json
 import random
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from yarl import URL
 
 from metering_proxy.wires import paths
 from tests import scripted as s
-from tests.metering_proxy.house import MODEL, House, Tenant
+from tests.metering_proxy.house import MODEL, House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 
 _WORDS = [
@@ -152,3 +153,37 @@ async def test_more_spellings_are_refused_before_anything_is_held(
 ) -> None:
     assert (await tenant.chat(model=spelling)).status == 400
     assert scripted.requests == []
+
+
+_PLANS = """
+[[plan]]
+name = "free"
+title = "Free"
+concurrent = 2
+models = ["scripted/*"]
+"""
+
+
+async def test_key_sees_and_calls_the_models_of_its_plan_alone(
+    tmp_path: Path, scripted: ScriptedProvider
+) -> None:
+    plans_file = tmp_path / "plans.toml"
+    plans_file.write_text(_PLANS)
+    url = f"sqlite:///{tmp_path}/m.db"
+    async with a_house(tmp_path, url, plans_file=plans_file) as house:
+        await house.connect(scripted)
+        await house.connect(scripted, "mistral")
+        tenant = await house.tenant()
+        shown = {"authorization": f"Bearer {tenant.key}"}
+        async with tenant.session.get("http://localhost/v1/models", headers=shown) as listed:
+            names = [row["id"] for row in (await listed.json())["data"]]
+        assert names == [f"scripted/{MODEL}"]
+        for spelling in (f"mistral/{MODEL}", f"MISTRAL/{MODEL}"):
+            refused = await tenant.chat(model=spelling)
+            assert (refused.status, refused.headers["x-alcove-reason"]) == (
+                403,
+                "model_not_allowed",
+            )
+        assert scripted.requests == []
+        scripted.then(reply=s.text("x"))
+        assert (await tenant.chat(model=MODEL)).status == 200
