@@ -35,8 +35,10 @@ from metering_proxy.ledger.tidying import tidy
 from metering_proxy.ledger.verify import verify
 from metering_proxy.own_keys import OwnKeys
 from metering_proxy.providers import known
+from metering_proxy.providers.breakers import Breakers
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.detection import Detection
+from metering_proxy.providers.fallbacks import Fallbacks
 from metering_proxy.providers.providers import Providers
 from metering_proxy.providers.upstreams import Upstreams
 from metering_proxy.quotas import Quotas
@@ -69,6 +71,7 @@ class Meter:
     keys: Keys
     tenants: Tenants
     providers: Providers
+    fallbacks: Fallbacks
     own_keys: OwnKeys
     changes: Changes
     detection: Detection
@@ -93,6 +96,7 @@ class Meter:
         await self.changes.begin()
         await self.tenants.load()
         await self.providers.load()
+        await self.fallbacks.load()
         await self.own_keys.load()
         self.ledger.start()
         await self.ledger.sweep()
@@ -140,13 +144,15 @@ def create_app(
         embeddings_url=settings.embeddings_url,
         loopback=settings.loopback_providers,
     )
-    catalog, upstreams = Catalog(providers, detection), Upstreams(timeouts)
+    fallbacks = Fallbacks(db)
+    catalog, upstreams = Catalog(providers, detection, fallbacks), Upstreams(timeouts)
     ledger = Ledger(db, lease_s=settings.lease_s, clock=clock)
     calls = Calls(
         tenants=tenants,
         catalog=catalog,
         own_keys=own_keys,
         upstreams=upstreams,
+        breakers=Breakers(now),
         ledger=ledger,
         telemetry=telemetry,
         clock=now,
@@ -178,12 +184,12 @@ def create_app(
             Requests(db, catalog),
             Repricing(db, catalog, ledger),
         ),
-        providers_api.router(providers, catalog, upstreams, tenants, now),
+        providers_api.router(providers, fallbacks, catalog, upstreams, tenants, now),
         egress_api.router(egress),
     ):
         secret = Depends(service.require_secret(settings.service_secret))
         app.include_router(router, dependencies=[secret], responses=problems.RESPONSES)
-    changes = _changes(db, keys, listeners, tenants, providers, own_keys)
+    changes = _changes(db, keys, listeners, tenants, providers, fallbacks, own_keys)
     work = _jobs(db, ledger, telemetry, quotas, reloading)
     return Meter(
         settings=settings,
@@ -191,6 +197,7 @@ def create_app(
         keys=keys,
         tenants=tenants,
         providers=providers,
+        fallbacks=fallbacks,
         own_keys=own_keys,
         changes=changes,
         detection=detection,
@@ -214,6 +221,7 @@ def _changes(
     listeners: Listeners,
     tenants: Tenants,
     providers: Providers,
+    fallbacks: Fallbacks,
     own_keys: OwnKeys,
 ) -> Changes:
     """What is kept in memory, and how it follows what other processes write."""
@@ -229,6 +237,7 @@ def _changes(
 
     async def of_providers(_: Collection[str] | None) -> None:
         await providers.load()
+        await fallbacks.load()
 
     async def of_own_keys(subjects: Collection[str] | None) -> None:
         await (own_keys.load() if subjects is None else own_keys.refresh(subjects))

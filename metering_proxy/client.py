@@ -168,6 +168,16 @@ class MeterClient:
         answer = await self._service.call("POST", "/tenants/query", body=query.model_dump())
         return wire.TenantsPage.model_validate(answer)
 
+    async def fallbacks(self) -> list[wire.Fallback]:
+        """The chains of models that answer in each other's place."""
+        answer = await self._service.call("GET", "/fallbacks")
+        return wire.Fallbacks.model_validate(answer).fallbacks
+
+    async def put_fallback(self, name: str, targets: list[str]) -> wire.Fallback:
+        """Replaces the chain of a model or an alias; none: it has no more. Raises `invalid` (details.fields)."""
+        answer = await self._service.call("PUT", f"/fallbacks/{name}", body={"targets": targets})
+        return wire.Fallback.model_validate(answer)
+
     async def providers(self) -> list[wire.Provider]:
         """All connections."""
         answer = await self._service.call("GET", "/providers")

@@ -109,6 +109,15 @@ provider_price = Table(
     _int("output_nanos"),
 )
 
+# What is called when a model fails, in this order; `name` is that model's or an alias.
+fallback = Table(
+    "fallback",
+    metadata,
+    _id("name", 264, key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    _id("target", 264),
+)
+
 # What one account has spent and holds in one window of one limit. A new window is a new row.
 account_window = Table(
     "account_window",

@@ -5,7 +5,7 @@ than a nano-dollar.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -242,6 +242,18 @@ class Bound:
         """The same for a limit of tokens."""
         left = remaining_tokens - self.input_tokens - self.extra_output
         return -1 if left < 0 else min(limit, left // self.choices)
+
+
+def widest(bounds: Sequence[Bound]) -> Bound:
+    """A bound for whichever of several models answers: at least each of them, at any token limit."""
+    scale = math.lcm(*(bound.scale for bound in bounds))
+    return replace(
+        bounds[0],
+        input_tokens=max(bound.input_tokens for bound in bounds),
+        input_cost=max(bound.input_cost * (scale // bound.scale) for bound in bounds),
+        output_cost=max(bound.output_cost * (scale // bound.scale) for bound in bounds),
+        scale=scale,
+    )
 
 
 def _up(number: int, divisor: int) -> int:

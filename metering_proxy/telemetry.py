@@ -1,6 +1,6 @@
 """What the meter counts and traces. Names: metering facts 1.7. Never a tenant label, never text or keys."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 
 from opentelemetry.trace import Span, SpanKind
@@ -19,6 +19,7 @@ class Telemetry:
     def __init__(self, metrics: Metrics, tracing: Tracing) -> None:
         registry = metrics.registry
         self._tracing = tracing
+        self._children: dict[tuple[Hashable, ...], Counter] = {}
         self.requests = Counter(
             "meter_requests_total",
             "Calls by how they ended.",
@@ -50,6 +51,15 @@ class Telemetry:
         self.open = Gauge("meter_reservations_open", "Calls under way here.", registry=registry)
         self.reserved = Gauge(
             "meter_reserved_nanousd", "Charge that calls under way here hold.", registry=registry
+        )
+        self.fallbacks = Counter(
+            "meter_fallbacks_total",
+            "Attempts that failed before their caller got a byte, and were made good by another model.",
+            ("provider", "model", "outcome"),
+            registry=registry,
+        )
+        self.breakers = Gauge(
+            "meter_breakers_open", "Models that are left alone for a while.", registry=registry
         )
         self.estimated = Counter(
             "meter_settle_estimated_total",
@@ -100,14 +110,27 @@ class Telemetry:
             ("output", usage.output + usage.audio_output + usage.image_output),
         ):
             if tokens:
-                self.tokens.labels(kind).inc(tokens)
+                self.child(self.tokens, kind).inc(tokens)
+
+    def child(self, counter: Counter, *labels: str) -> Counter:
+        """`counter.labels(…)`, found without its checks: every call needs several."""
+        key = (counter, *labels)
+        found = self._children.get(key)
+        if found is None:
+            found = self._children[key] = counter.labels(*labels)
+        return found
+
+    @property
+    def traces(self) -> bool:
+        """Whether spans are recorded at all."""
+        return self._tracing.enabled
 
     @contextmanager
     def span(
         self, operation: str, provider: str, model: str, traceparent: str | None
     ) -> Iterator[Span | None]:
         """A span around one call, where tracing is on."""
-        if not self._tracing.enabled:
+        if not self.traces:
             yield None
             return
         parent: Mapping[str, str] | None = {"traceparent": traceparent} if traceparent else None

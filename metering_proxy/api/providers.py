@@ -8,6 +8,7 @@ from metering_proxy import wire
 from metering_proxy.plans import Plans
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.connections import Connection
+from metering_proxy.providers.fallbacks import Fallbacks
 from metering_proxy.providers.probing import probe
 from metering_proxy.providers.providers import Providers, view
 from metering_proxy.providers.upstreams import Upstreams
@@ -15,7 +16,12 @@ from metering_proxy.tenants import Tenants
 
 
 def router(
-    providers: Providers, catalog: Catalog, upstreams: Upstreams, tenants: Tenants, clock: Clock
+    providers: Providers,
+    fallbacks: Fallbacks,
+    catalog: Catalog,
+    upstreams: Upstreams,
+    tenants: Tenants,
+    clock: Clock,
 ) -> APIRouter:
     """The routes."""
     api = APIRouter()
@@ -48,6 +54,15 @@ def router(
     @api.get("/models")
     async def models() -> wire.Models:
         return await catalog.listing(clock.now_at())
+
+    @api.get("/fallbacks")
+    async def chains() -> wire.Fallbacks:
+        return fallbacks.listed()
+
+    @api.put("/fallbacks/{name:path}")
+    async def put_chain(name: str, chain: wire.FallbackTargets) -> wire.Fallback:
+        known = [model.id for found in await catalog.connections() for model in found.models]
+        return await fallbacks.put(name, chain.targets, known)
 
     @api.get("/prices")
     async def prices() -> wire.Prices:

@@ -7,6 +7,7 @@ from typing import Any
 
 from infra.kit import money
 from metering_proxy.ledger import corrections, entries, moves
+from metering_proxy.ledger.holds import columns
 from metering_proxy.ledger.ops import Renew, Reroute, Settle, Sweep, Swept
 from metering_proxy.ledger.sheet import Sheet
 from metering_proxy.pricing import Usage
@@ -46,15 +47,7 @@ def reroute(sheet: Sheet, op: Reroute) -> bool:
     if row is None:
         return False
     entries.enter(sheet, row, op.failed, kind="attempt")
-    row |= {
-        "attempt": row["attempt"] + 1,
-        "provider": op.provider,
-        "model": op.model,
-        "price_id": op.price_id,
-        "input_tokens": op.input_tokens,
-        "input_cost_nanos": op.input_cost_nanos,
-        "output_rate_nanos": op.output_rate_nanos,
-    }
+    row |= {"attempt": row["attempt"] + 1, **columns(op.target)}
     return True
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import orjson
 
 from metering_proxy.ledger import credit
-from metering_proxy.ledger.ops import Refused, Reserve, Reserved, Window
+from metering_proxy.ledger.ops import Refused, Reserve, Reserved, Target, Window
 from metering_proxy.ledger.sheet import RUNNING, Key, Sheet
 from metering_proxy.plans import NO_LIMIT
 
@@ -38,6 +38,18 @@ def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
 def keys(op: Reserve) -> list[Key]:
     """The windows that the request falls in."""
     return [(op.account, window.kind, window.start_at) for window in op.windows]
+
+
+def columns(target: Target) -> dict[str, str | int]:
+    """A target as columns of a reservation."""
+    return {
+        "provider": target.provider,
+        "model": target.model,
+        "price_id": target.price_id,
+        "input_tokens": target.input_tokens,
+        "input_cost_nanos": target.input_cost_nanos,
+        "output_rate_nanos": target.output_rate_nanos,
+    }
 
 
 def _left(sheet: Sheet, account: str, window: Window) -> int:
@@ -86,9 +98,7 @@ def _hold(sheet: Sheet, op: Reserve, limit: int, of_plan: int, lent: credit.Hold
         "state": RUNNING,
         "worker": tx.worker,
         "wire": op.wire,
-        "provider": op.provider,
-        "model": op.model,
-        "price_id": op.price_id,
+        **columns(op.target),
         "payer": op.payer,
         "windows": orjson.dumps(amounts).decode(),
         "month_start_at": op.month_start_at,
@@ -98,9 +108,6 @@ def _hold(sheet: Sheet, op: Reserve, limit: int, of_plan: int, lent: credit.Hold
         "lease_until_at": tx.now_at + tx.lease_ms,
         "markup_ppm": op.markup_ppm,
         "charge_held_nanos": op.bound.charge_nanos(limit),
-        "input_tokens": op.input_tokens,
-        "input_cost_nanos": op.input_cost_nanos,
-        "output_rate_nanos": op.output_rate_nanos,
         "output_limit": limit * op.bound.choices + op.bound.extra_output,
         "output_seen": 0,
         "plan": op.plan,

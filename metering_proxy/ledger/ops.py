@@ -22,6 +22,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request goes. For recovery: the input as estimated, its cost, and the rate of output (nano-USD a
+    million tokens)."""
+
+    provider: str
+    model: str
+    price_id: str
+    input_tokens: int
+    input_cost_nanos: int
+    output_rate_nanos: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reserve:
     """Hold the most that a request can use. `concurrent` None: no limit of running calls.
 
@@ -31,9 +44,7 @@ class Reserve:
     request_id: str
     account: str
     wire: str
-    provider: str
-    model: str
-    price_id: str
+    target: Target
     payer: str
     started_at: int
     month_start_at: int
@@ -42,10 +53,6 @@ class Reserve:
     bound: Bound
     wanted: int
     floor: int
-    # For recovery: the input as estimated, its cost, and the rate of output (nano-USD a million tokens).
-    input_tokens: int
-    input_cost_nanos: int
-    output_rate_nanos: int
     markup_ppm: int
     plan: str = ""
 
@@ -74,12 +81,7 @@ class Reroute:
     needs follows the new target. False where the request had ended before."""
 
     failed: "Settle"
-    provider: str
-    model: str
-    price_id: str
-    input_tokens: int
-    input_cost_nanos: int
-    output_rate_nanos: int
+    target: Target
 
     @property
     def request_id(self) -> str:

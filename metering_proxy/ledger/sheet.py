@@ -93,14 +93,19 @@ class Sheet:
     # -- changed --------------------------------------------------------------------------------------------
 
     def hold(self, row: dict[str, Any], *, slot: bool) -> None:
-        """Adds a reservation, with a place among its account's running calls."""
+        """Adds a reservation, with a place among its account's running calls. ValueError: there is one already."""
+        if row["request_id"] in self._reservations:
+            raise ValueError("a request is held once")
+        self._renewed.pop(row["request_id"], None)  # what was renewed before was not there yet
         self._reservations[row["request_id"]] = Reservation(row, is_new=True)
         if slot:
             self._slots[row["account"]].add(row["request_id"])
 
     def renew(self, request_id: str, seen: int) -> None:
-        """Prolongs a lease and notes the output so far."""
-        self._renewed[request_id] = seen
+        """Prolongs a lease and notes the output so far, of a call that has not ended."""
+        known = self._reservations.get(request_id)
+        if known is None or known.running:
+            self._renewed[request_id] = seen
 
     def end(self, request_id: str, state: str) -> dict[str, Any] | None:
         """Ends a running reservation, once; its row, or None where it had ended before."""

@@ -85,20 +85,22 @@ class Writer:
         return batch
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
-        try:
-            answers = await self._store.apply([waiting.op for waiting in batch])
-        except Away as error:
-            await self._put_off(batch, error)
-        except Exception as error:
-            # One of them is at fault: each by itself, so that it takes nobody else along.
-            if len(batch) > 1:
-                for waiting in batch:
-                    await self._commit([waiting])
+        answers = await apply_each(self._store, [waiting.op for waiting in batch])
+        away: list[_Waiting] = []
+        for waiting, answer in zip(batch, answers, strict=True):
+            if isinstance(answer, Away):
+                away.append(waiting)
+            elif isinstance(answer, Exception):
+                _log.error(
+                    "ledger operation failed",
+                    exc_info=answer,
+                    extra={"op": type(waiting.op).__name__},
+                )
+                _refuse(waiting)
             else:
-                self._fail(batch[0], error)
-        else:
-            for waiting, answer in zip(batch, answers, strict=True):
                 self._tell(waiting, answer)
+        if away:
+            await self._put_off(away)
 
     def _tell(self, waiting: _Waiting, answer: Answer) -> None:
         if not waiting.answer.cancelled():
@@ -106,17 +108,9 @@ class Writer:
         elif isinstance(answer, Reserved) and isinstance(waiting.op, Reserve):
             self.submit(Release(waiting.op.request_id))
 
-    def _fail(self, waiting: _Waiting, error: Exception) -> None:
-        _log.error(
-            "ledger operation failed", exc_info=error, extra={"op": type(waiting.op).__name__}
-        )
-        _refuse(waiting)
-
-    async def _put_off(self, batch: Sequence[_Waiting], error: Exception) -> None:
+    async def _put_off(self, batch: Sequence[_Waiting]) -> None:
         """The database is away: what must not be lost waits and is tried again, first of all."""
-        _log.warning(
-            "ledger batch failed", extra={"error": repr(error.__cause__), "size": len(batch)}
-        )
+        _log.warning("ledger is away", extra={"size": len(batch)})
         again = []
         for waiting in batch:
             waiting.tries += 1
@@ -127,6 +121,24 @@ class Writer:
         if again:
             self._queue.extendleft(reversed(again))
             await asyncio.sleep(_RETRY_S[min(again[0].tries, len(_RETRY_S)) - 1])
+
+
+async def apply_each(store: Store, ops: Sequence[Op]) -> list[Answer | Exception]:
+    """An answer for each operation, or what went wrong with that one; `Away` with those that have to wait.
+
+    One at fault spoils its batch: then each is done by itself, so that it takes nobody else along.
+    """
+    try:
+        return [*await store.apply(ops)]
+    except Away as away:
+        return [away] * len(ops)
+    except Exception as error:
+        if len(ops) == 1:
+            return [error]
+    answers: list[Answer | Exception] = []
+    for op in ops:
+        answers += await apply_each(store, [op])
+    return answers
 
 
 def _refuse(waiting: _Waiting) -> None:

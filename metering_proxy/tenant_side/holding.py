@@ -1,10 +1,11 @@
 """The terms of a call: what it may use at most and what is asked of the ledger for it, as values. No I/O."""
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from infra.kit.errors import AlcoveError
 from metering_proxy import pricing
-from metering_proxy.ledger.ops import Refused, Reserve, Window
+from metering_proxy.ledger.ops import Refused, Reserve, Target, Window
 from metering_proxy.plans import NO_LIMIT
 from metering_proxy.pricing import Bound, Usage
 from metering_proxy.providers.catalog import Route
@@ -33,6 +34,12 @@ class Terms:
     def is_charged(self) -> bool:
         """Whether the tenant is charged; not where the provider has its own key and bills it itself."""
         return self.payer == OPERATOR
+
+    @property
+    def breaker(self) -> Hashable:
+        """Whose failures are counted together: a key of the tenant's own has its own troubles."""
+        owner = None if self.is_charged else self.route.connection.key
+        return self.route.connection.id, self.route.model.id, owner
 
     @property
     def strips(self) -> bool:
@@ -153,9 +160,11 @@ def _wanted(ask: Ask, route: Route) -> int:
     return min(ask.limit, facts.max_output_tokens) if facts.capped else ask.limit
 
 
-def reserve_op(terms: Terms, wire_name: str, tenant: str, call_id: str) -> Reserve:
-    """What is asked of the ledger."""
-    route, price, at = terms.route, terms.route.price, terms.started_at
+def reserve_op(
+    terms: Terms, wire_name: str, tenant: str, call_id: str, others: Sequence[Terms] = ()
+) -> Reserve:
+    """What is asked of the ledger, for a call that may also be answered on the terms of `others`."""
+    at = terms.started_at
     spans = terms.standing.spans
     windows = []
     for limit in terms.standing.limits():
@@ -163,27 +172,35 @@ def reserve_op(terms: Terms, wire_name: str, tenant: str, call_id: str) -> Reser
         counted = terms.is_charged or limit.measure != "charge"
         most = limit.limit if counted else NO_LIMIT
         windows.append(Window(limit.kind, limit.measure, start_at, ends_at, most))
-    rates = price.rates_for(terms.input_estimate)
     return Reserve(
         request_id=call_id,
         account=tenant,
         wire=wire_name,
-        provider=route.connection.id,
-        model=route.model.id,
-        price_id=price.id,
+        target=target(terms),
         payer=terms.payer,
         started_at=at,
         month_start_at=spans.span("month", at)[0],
         windows=tuple(windows),
         concurrent=terms.standing.plan.concurrent,
-        bound=terms.bound,
-        wanted=terms.wanted,
+        bound=pricing.widest([one.bound for one in (terms, *others)]) if others else terms.bound,
+        wanted=max(one.wanted for one in (terms, *others)),
         floor=terms.floor,
-        input_tokens=terms.input_estimate,
-        input_cost_nanos=0 if terms.ask.free else pricing.cost_nanos(terms.estimate(0), price),
-        output_rate_nanos=rates.output,
         markup_ppm=terms.standing.plan.markup_ppm,
         plan=terms.standing.plan.stamp,
+    )
+
+
+def target(terms: Terms) -> Target:
+    """Where a call goes, with what its recovery would need."""
+    route, price = terms.route, terms.route.price
+    free = terms.ask.free
+    return Target(
+        provider=route.connection.id,
+        model=route.model.id,
+        price_id=price.id,
+        input_tokens=terms.input_estimate,
+        input_cost_nanos=0 if free else pricing.cost_nanos(terms.estimate(0), price),
+        output_rate_nanos=price.rates_for(terms.input_estimate).output,
     )
 
 

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 from infra.kit import money
 from metering_proxy import pricing
-from metering_proxy.ledger.ops import Settle
+from metering_proxy.ledger.ops import Reroute, Settle
 from metering_proxy.pricing import Price, Usage
 from metering_proxy.providers.connections import Connection, Model
-from metering_proxy.tenant_side.holding import Terms
+from metering_proxy.tenant_side.holding import Terms, target
 from metering_proxy.wires.dialect import Dialect
 from metering_proxy.wires.wire import Found
 
@@ -91,8 +91,14 @@ def settle_op(call_id: str, terms: Terms, verdict: Verdict, outcome: str) -> Set
     )
 
 
+def reroute_op(call_id: str, failed: Terms, found: Found, outcome: str, onward: Terms) -> Reroute:
+    """What is asked of the ledger where an attempt failed and the call goes on: its cost is the operator's."""
+    entry = settle_op(call_id, failed, verdict(failed, found, outcome), outcome)
+    return Reroute(replace(entry, charge_nanos=0), target(onward))
+
+
 def _usage(terms: Terms, found: Found, outcome: str) -> tuple[Usage, str | None]:
-    if outcome == "provider_error":
+    if outcome in ("provider_error", "not_sent"):
         return Usage(), None  # an HTTP error: nothing was generated, nothing is billed
     usage = found.usage
     if usage is not None and usage.units and not usage.total and not terms.priced(usage.unit):

@@ -5,6 +5,9 @@
 """
 
 from metering_proxy.wire.catalog import (
+    Fallback,
+    Fallbacks,
+    FallbackTargets,
     Model,
     ModelFacts,
     ModelRow,
@@ -75,6 +78,9 @@ __all__ = [
     "ApiKeys",
     "CountWindow",
     "EgressDay",
+    "Fallback",
+    "FallbackTargets",
+    "Fallbacks",
     "Grant",
     "GrantKind",
     "GrantRequest",

@@ -47,6 +47,24 @@ class ProviderChange(Shape):
     enabled: bool | None = None
 
 
+class FallbackTargets(Shape):
+    """Canonical ids of models, the next one first; empty: no chain."""
+
+    targets: list[str] = Field(max_length=8)
+
+
+class Fallback(FallbackTargets):
+    """What is called when `name` (a model's canonical id, or an alias) fails before it has said anything."""
+
+    name: str
+
+
+class Fallbacks(Shape):
+    """All chains."""
+
+    fallbacks: list[Fallback]
+
+
 class Probe(Shape):
     """What one real call to the provider found."""
 

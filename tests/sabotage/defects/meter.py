@@ -5,6 +5,7 @@ from tests.sabotage.defect import Defect
 _BOOKS = "tests/metering_proxy/test_ledger.py"
 _RECOVERY = "tests/metering_proxy/test_recovery.py"
 _ENDINGS = "tests/metering_proxy/test_endings.py"
+_FALLBACKS = "tests/metering_proxy/test_fallbacks.py"
 
 METER = [
     Defect(
@@ -44,8 +45,8 @@ METER = [
     Defect(
         name="skip-settlement-on-abort",
         why="an answer that breaks off would cost nothing and hold its money for a minute",
-        file="metering_proxy/tenant_side/call.py",
-        old="            elif not call.settled:\n                self._settle(call)\n",
+        file="metering_proxy/tenant_side/sending.py",
+        old="            elif not call.settled:\n                self._endings.settle(call)\n",
         new="",
         tests=(_ENDINGS,),
     ),
@@ -104,5 +105,45 @@ METER = [
         old="money.with_markup(cost_nanos, terms.standing.plan.markup_ppm)",
         new="cost_nanos",
         tests=("tests/metering_proxy/test_limits.py",),
+    ),
+    Defect(
+        name="send-again-after-a-word",
+        why="a caller would read half of one answer, or pay for two",
+        file="metering_proxy/tenant_side/sending.py",
+        old="if found.failed and not found.text_bytes:\n",
+        new="if found.failed:\n",
+        tests=(_FALLBACKS,),
+    ),
+    Defect(
+        name="blame-the-provider-for-its-askers",
+        why="one caller's bad requests would close a model for everyone",
+        file="metering_proxy/tenant_side/ending.py",
+        old="    return status == 429 or status >= 500\n",
+        new="    return status >= 400\n",
+        tests=(_FALLBACKS,),
+    ),
+    Defect(
+        name="hold-for-the-first-model-only",
+        why="a dearer model in its place would spend what nobody had held",
+        file="metering_proxy/tenant_side/holding.py",
+        old="[one.bound for one in (terms, *others)]",
+        new="[terms.bound]",
+        tests=(_FALLBACKS,),
+    ),
+    Defect(
+        name="let-everyone-try",
+        why="a provider that comes back would meet everybody at once",
+        file="metering_proxy/providers/breakers.py",
+        old="        breaker.tried_s = now_s\n        return True\n",
+        new="        return True\n",
+        tests=("tests/metering_proxy/test_breakers.py",),
+    ),
+    Defect(
+        name="refuse-a-whole-batch-for-one",
+        why="one call's mistake would refuse everyone who was counted with it",
+        file="metering_proxy/ledger/writer.py",
+        old="        if len(ops) == 1:\n            return [error]\n",
+        new="        return [error] * len(ops)\n",
+        tests=("tests/metering_proxy/test_groups.py",),
     ),
 ]
