@@ -17,6 +17,8 @@ from metering_proxy.resealing import reseal
 from metering_proxy.settings import MeterSettings
 
 _log = logging.getLogger(__name__)
+# Of bodies that all callers together have under way: a call's own takes a few times its bytes while it is read.
+_BODIES_BYTES = 256 * 1024 * 1024
 _VERBS = ("serve", "migrate", "check", "verify", "reseal")
 
 
@@ -45,7 +47,8 @@ def main(arguments: list[str]) -> int:
 
 async def _serve(loaded: MeterSettings) -> None:
     most = service.raise_file_limit()
-    meter = create_app(loaded, capacity=httpd.Capacity(connections=most * 8 // 10))
+    capacity = httpd.Capacity(connections=most * 8 // 10, body_bytes=_BODIES_BYTES)
+    meter = create_app(loaded, capacity=capacity)
     _log.info("starting", extra={"files": most})
     async with meter.running(), service.serving(meter.app, loaded.listen):
         _log.info("serving", extra={"listen": loaded.listen})

@@ -11,6 +11,9 @@ from typing import Any, NoReturn
 
 from infra.kit.errors import AlcoveError
 
+# More values than any model can read; parsed, they would take fifty times their bytes, and seconds of everybody's.
+MOST_VALUES = 500_000
+MOST_MEMBERS = 1_000  # of an object whose members are read one by one
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -86,7 +89,9 @@ class Document:
 
 
 def read(body: bytes) -> Document:
-    """The object that `body` is. Raises `invalid`."""
+    """The object that `body` is. Raises `invalid`, also for one of more than MOST_VALUES values."""
+    if len(body) > MOST_VALUES and sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise invalid("the body holds too many values")
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -153,6 +158,8 @@ def _members(text: str, at: int) -> tuple[Document, int]:
         value, end = _scan(text, start)
         if name in members:
             raise invalid(f"{name} stands there twice", name)
+        if len(members) == MOST_MEMBERS:
+            raise invalid("an object has too many members")
         members[name] = Member(value, start, end)
         at = _skip(text, end)
         if text[at] == "}":

@@ -13,6 +13,7 @@ _BOUNDARY = re.compile(r'boundary=(?:"([^"]{1,70})"|([^\s;,]{1,70}))', re.IGNORE
 _NAME = re.compile(r'\bname="([^"]*)"', re.IGNORECASE)
 _FILE = re.compile(r"\bfilename\*?=", re.IGNORECASE)
 _MOST_FIELDS = 64
+_MOST_HEAD = 4_096  # characters before a field's value
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def read(body: bytes, content_type: str) -> Form:
     at = len(mark) + 2
     while True:
         head_end, end = text.find("\r\n\r\n", at), text.find(f"\r\n{mark}", at)
-        if head_end < 0 or end < head_end or len(fields) >= _MOST_FIELDS:
+        whole = 0 <= head_end <= end and head_end - at <= _MOST_HEAD
+        if not whole or len(fields) >= _MOST_FIELDS:
             raise invalid("the form is not whole")
         name, field = _field(text[at:head_end], head_end + 4, end)
         if name in fields:
