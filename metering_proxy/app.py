@@ -3,7 +3,7 @@
 `create_app` gives the control application; `Meter.running` brings the tenants' side to life beside it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -15,21 +15,36 @@ from infra.kit.db import Database
 from infra.kit.jobs import Job, Jobs
 from infra.kit.metrics import Metrics
 from infra.kit.relay import Timeouts
-from infra.kit.seal import Sealer
 from infra.kit.tracing import Tracing
 from metering_proxy import models, plans
+from metering_proxy.api import egress as egress_api
+from metering_proxy.api import keys as keys_api
+from metering_proxy.api import problems
 from metering_proxy.api import providers as providers_api
+from metering_proxy.api import reports as reports_api
 from metering_proxy.api import tenants as tenants_api
+from metering_proxy.api_keys import ApiKeys
+from metering_proxy.changes import Changes
+from metering_proxy.egress.egress import Egress
+from metering_proxy.egress.outside import Outside
+from metering_proxy.exports import Exports
+from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
 from metering_proxy.ledger.ledger import Ledger
 from metering_proxy.ledger.tidying import tidy
 from metering_proxy.ledger.verify import verify
-from metering_proxy.ledger.windows import Calendar
+from metering_proxy.own_keys import OwnKeys
 from metering_proxy.providers import known
+from metering_proxy.providers.breakers import Breakers
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.detection import Detection
+from metering_proxy.providers.fallbacks import Fallbacks
 from metering_proxy.providers.providers import Providers
 from metering_proxy.providers.upstreams import Upstreams
+from metering_proxy.quotas import Quotas
+from metering_proxy.reloading import Reloading
+from metering_proxy.repricing import Repricing
+from metering_proxy.requests import Requests
 from metering_proxy.settings import MeterSettings
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side.call import Calls
@@ -40,6 +55,8 @@ from metering_proxy.usage import Reports
 
 PACKAGE = "metering_proxy"
 _SWEEP_EVERY_S = 10.0
+_RELOAD_EVERY_S = 1.0
+_MARKS_EVERY_S = 5.0
 _VERIFY_EVERY_S = 600.0
 _TIDY_EVERY_S = 3600.0
 _LIMITS = httpd.Limits(connections=256)
@@ -54,11 +71,17 @@ class Meter:
     keys: Keys
     tenants: Tenants
     providers: Providers
+    fallbacks: Fallbacks
+    own_keys: OwnKeys
+    changes: Changes
     detection: Detection
     upstreams: Upstreams
     ledger: Ledger
     calls: Calls
+    egress: Egress
     listeners: Listeners
+    quotas: Quotas
+    reloading: Reloading
     metrics: Metrics
     tracing: Tracing
     jobs: Jobs
@@ -70,11 +93,15 @@ class Meter:
 
         On leaving, streams get their time to end, everything settles, and the ledger is written out.
         """
+        await self.changes.begin()
         await self.tenants.load()
         await self.providers.load()
+        await self.fallbacks.load()
+        await self.own_keys.load()
         self.ledger.start()
         await self.ledger.sweep()
         await self.listeners.open_all(await self.keys.load())
+        self.changes.start()
         self.jobs.start()
         try:
             yield
@@ -82,9 +109,11 @@ class Meter:
             await self.listeners.shut(self.settings.stream_grace_s)
             await self.calls.close()
             await self.jobs.stop()
+            await self.changes.close()
             await self.ledger.close()
             await self.detection.close()
             await self.upstreams.close()
+            await self.egress.close()
             await self.db.close()
             self.tracing.close()
 
@@ -96,69 +125,134 @@ def create_app(
     limits: httpd.Limits | None = None,
     capacity: httpd.Capacity | None = None,
     timeouts: Timeouts | None = None,
+    outside: Outside | None = None,
 ) -> Meter:
     """Builds a meter. `clock`: instead of the machine's and the database's; `limits` of each listener,
-    `capacity` of all, `timeouts` towards providers.
+    `capacity` of all, `timeouts` towards providers, `outside`: instead of the public internet.
     """
     metrics, tracing = Metrics("meter"), Tracing.from_environment("meter")
     telemetry = Telemetry(metrics, tracing)
     now = clock or SystemClock()
     db = Database(settings.database_url, durable=True, clock=clock)
-    all_plans, all_known = plans.load(), known.load()
-    keys, tenants = Keys(db, now), Tenants(db, all_plans, now)
-    calendar = Calendar(all_plans.zone)
-    providers = Providers(db, Sealer.from_secrets(settings.sealing_key), all_known, now)
+    all_known = known.load(settings.prices_file)
+    keys, tenants = Keys(db, now), Tenants(db, plans.load(settings.plans_file), now)
+    providers = Providers(db, settings.sealer, all_known, now)
+    own_keys = OwnKeys(db, settings.sealer, providers, now)
     detection = Detection(
         all_known,
         model_url=settings.local_model_url,
         embeddings_url=settings.embeddings_url,
         loopback=settings.loopback_providers,
     )
-    catalog, upstreams = Catalog(providers, detection), Upstreams(timeouts)
+    fallbacks = Fallbacks(db)
+    catalog, upstreams = Catalog(providers, detection, fallbacks), Upstreams(timeouts)
     ledger = Ledger(db, lease_s=settings.lease_s, clock=clock)
     calls = Calls(
         tenants=tenants,
         catalog=catalog,
+        own_keys=own_keys,
         upstreams=upstreams,
+        breakers=Breakers(now),
         ledger=ledger,
-        calendar=calendar,
         telemetry=telemetry,
         clock=now,
     )
-    door = Door(keys, catalog, calls, telemetry, now)
+    egress = Egress(db, tenants, settings.sealer, providers, metrics.registry, now, outside)
+    door = Door(keys, tenants, catalog, calls, egress, telemetry, now)
     listeners = Listeners(
         door.answer, settings.sockets_dir, limits or _LIMITS, capacity or httpd.Capacity()
     )
-    reports = Reports(db, tenants, calendar, now)
+    quotas = Quotas(db, tenants, telemetry, now)
+    reloading = Reloading(
+        plans_file=settings.plans_file,
+        prices_file=settings.prices_file,
+        tenants=tenants,
+        providers=providers,
+        detection=detection,
+        telemetry=telemetry,
+    )
     app = FastAPI(title="Alcove meter", openapi_url=None)
     service.install(
         app, metrics=metrics, tracing=tracing, checks=[service.database_check(db, PACKAGE)]
     )
-    secret = [Depends(service.require_secret(settings.service_secret))]
-    app.include_router(tenants_api.router(keys, listeners, tenants, reports), dependencies=secret)
-    app.include_router(
-        providers_api.router(providers, catalog, upstreams, all_plans, now), dependencies=secret
-    )
-    jobs = Jobs(db, models.job_lease, metrics, _jobs(db, ledger, telemetry))
+    for router in (
+        tenants_api.router(keys, listeners, tenants, quotas, Grants(db, now)),
+        keys_api.router(ApiKeys(db, keys, now), own_keys),
+        reports_api.router(
+            Reports(db, tenants, now),
+            Exports(db),
+            Requests(db, catalog),
+            Repricing(db, catalog, ledger),
+        ),
+        providers_api.router(providers, fallbacks, catalog, upstreams, tenants, now),
+        egress_api.router(egress),
+    ):
+        secret = Depends(service.require_secret(settings.service_secret))
+        app.include_router(router, dependencies=[secret], responses=problems.RESPONSES)
+    changes = _changes(db, keys, listeners, tenants, providers, fallbacks, own_keys)
+    work = _jobs(db, ledger, telemetry, quotas, reloading)
     return Meter(
         settings=settings,
         db=db,
         keys=keys,
         tenants=tenants,
         providers=providers,
+        fallbacks=fallbacks,
+        own_keys=own_keys,
+        changes=changes,
         detection=detection,
         upstreams=upstreams,
         ledger=ledger,
         calls=calls,
+        egress=egress,
         listeners=listeners,
+        quotas=quotas,
+        reloading=reloading,
         metrics=metrics,
         tracing=tracing,
-        jobs=jobs,
+        jobs=Jobs(db, models.job_lease, metrics, work),
         app=app,
     )
 
 
-def _jobs(db: Database, ledger: Ledger, telemetry: Telemetry) -> list[Job]:
+def _changes(
+    db: Database,
+    keys: Keys,
+    listeners: Listeners,
+    tenants: Tenants,
+    providers: Providers,
+    fallbacks: Fallbacks,
+    own_keys: OwnKeys,
+) -> Changes:
+    """What is kept in memory, and how it follows what other processes write."""
+
+    async def of_tenants(subjects: Collection[str] | None) -> None:
+        await (tenants.load() if subjects is None else tenants.refresh(subjects))
+
+    async def of_keys(subjects: Collection[str] | None) -> None:
+        if subjects is None:
+            subjects = {key.tenant for key in await keys.load()} | listeners.tenants
+        for tenant, generations in (await keys.refresh(subjects)).items():
+            await listeners.keep(tenant, generations)
+
+    async def of_providers(_: Collection[str] | None) -> None:
+        await providers.load()
+        await fallbacks.load()
+
+    async def of_own_keys(subjects: Collection[str] | None) -> None:
+        await (own_keys.load() if subjects is None else own_keys.refresh(subjects))
+
+    changes = Changes(db)
+    changes.watch("tenant", of_tenants)
+    changes.watch("key", of_keys)
+    changes.watch("provider", of_providers)
+    changes.watch("own_key", of_own_keys)
+    return changes
+
+
+def _jobs(
+    db: Database, ledger: Ledger, telemetry: Telemetry, quotas: Quotas, reloading: Reloading
+) -> list[Job]:
     async def sweep() -> None:
         await ledger.sweep()
 
@@ -170,6 +264,8 @@ def _jobs(db: Database, ledger: Ledger, telemetry: Telemetry) -> list[Job]:
 
     return [
         Job("sweep", _SWEEP_EVERY_S, sweep, everywhere=True),
+        Job("reload", _RELOAD_EVERY_S, reloading.look, everywhere=True),
+        Job("marks", _MARKS_EVERY_S, quotas.tell_marks),
         Job("verify", _VERIFY_EVERY_S, prove),
         Job("tidy", _TIDY_EVERY_S, lambda: tidy(db)),
     ]

@@ -1,15 +1,29 @@
-"""Keys of instances: minted for one generation of one tenant, kept as digests, dead with the generation."""
+"""Keys that open a tenant's door: those of instances, minted for one generation and dead with it, and those that
+people hold (api_keys.py makes them). Kept as digests, in rows and in memory."""
 
+from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, delete, insert, select
+from sqlalchemy import ColumnElement, delete, insert, or_, select
 
 from infra.kit import ids
 from infra.kit.clock import Clock
-from infra.kit.db import Database
-from metering_proxy.models import audit, instance_key
+from infra.kit.db import Database, Reading
+from metering_proxy import changes
+from metering_proxy.models import api_key, audit, instance_key
 
 PREFIX = "alcove-"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A live key. `holder`: a generation or a person's key, in words. `until_at`: when it ends by itself."""
+
+    tenant: str
+    digest: str
+    holder: str
+    until_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,54 +35,74 @@ class InstanceKey:
     digest: str
     directory: str
 
+    @property
+    def opens(self) -> Key:
+        """The key as the door knows it."""
+        return Key(self.tenant, self.digest, f"generation {self.generation}")
+
 
 class Keys:
     """Live keys, in rows and in memory."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db, self._clock = db, clock
-        self._by_digest: dict[str, InstanceKey] = {}
+        self._by_digest: dict[str, Key] = {}
+        self._digests: defaultdict[str, set[str]] = defaultdict(set)
 
     async def load(self) -> list[InstanceKey]:
-        """Reads every live key anew and gives them."""
+        """Reads every live key anew and gives those of instances."""
         async with self._db.read() as reading:
-            rows = await reading.rows(select(instance_key))
-        keys = [
-            InstanceKey(row["tenant"], row["generation"], row["digest"], row["directory"])
-            for row in rows
-        ]
-        self._by_digest = {key.digest: key for key in keys}
-        return keys
+            instances, people = await _read(reading, None, self._clock.now_at())
+        self._by_digest.clear()
+        self._digests.clear()
+        self._know([*[key.opens for key in instances], *people])
+        return instances
 
-    def find(self, secret: str) -> InstanceKey | None:
+    async def refresh(self, tenants: Collection[str]) -> dict[str, set[int]]:
+        """Reads these tenants' keys anew: something has changed them. Gives the generations that live."""
+        async with self._db.read() as reading:
+            instances, people = await _read(reading, tenants, self._clock.now_at())
+        for tenant in tenants:
+            for digest in self._digests.pop(tenant, set()):
+                self._by_digest.pop(digest, None)
+        self._know([*[key.opens for key in instances], *people])
+        return {
+            tenant: {key.generation for key in instances if key.tenant == tenant}
+            for tenant in tenants
+        }
+
+    def find(self, secret: str) -> Key | None:
         """The live key that `secret` is. Looked up by its digest, so no comparison leaks where it differs."""
-        return self._by_digest.get(ids.digest(secret))
+        key = self._by_digest.get(ids.digest(secret))
+        if key is None or (key.until_at is not None and key.until_at <= self._clock.now_at()):
+            return None
+        return key
 
     async def mint(self, tenant: str, generation: int, directory: str) -> str:
         """A new key for that generation; the one before it is dead when this returns."""
         secret = ids.secret(PREFIX)
-        key = InstanceKey(tenant, generation, ids.digest(secret), directory)
         async with self._db.transaction() as tx:
             await tx.execute(delete(instance_key).where(_is(tenant, generation)))
             await tx.execute(
                 insert(instance_key).values(
                     tenant=tenant,
                     generation=generation,
-                    digest=key.digest,
+                    digest=ids.digest(secret),
                     hint=secret[-4:],
                     directory=directory,
                     minted_at=self._clock.now_at(),
                 )
             )
-        self._forget(tenant, generation)
-        self._by_digest[key.digest] = key
+            await changes.note(tx, "key", tenant)
+        await self.refresh([tenant])
         return secret
 
     async def delete(self, tenant: str, generation: int) -> None:
         """Ends a generation's key; no error where there is none."""
         async with self._db.transaction() as tx:
             await tx.execute(delete(instance_key).where(_is(tenant, generation)))
-        self._forget(tenant, generation)
+            await changes.note(tx, "key", tenant)
+        await self.refresh([tenant])
 
     async def note(self, tenant: str, what: str, detail: str) -> None:
         """Writes an audit row about a tenant's listener."""
@@ -79,12 +113,32 @@ class Keys:
                 )
             )
 
-    def _forget(self, tenant: str, generation: int) -> None:
-        self._by_digest = {
-            digest: key
-            for digest, key in self._by_digest.items()
-            if (key.tenant, key.generation) != (tenant, generation)
-        }
+    def _know(self, keys: Collection[Key]) -> None:
+        for key in keys:
+            self._by_digest[key.digest] = key
+            self._digests[key.tenant].add(key.digest)
+
+
+async def _read(
+    reading: Reading, tenants: Collection[str] | None, now_at: int
+) -> tuple[list[InstanceKey], list[Key]]:
+    minted = select(instance_key)
+    held = select(api_key).where(
+        api_key.c.revoked_at.is_(None),
+        or_(api_key.c.expires_at.is_(None), api_key.c.expires_at > now_at),
+    )
+    if tenants is not None:
+        minted = minted.where(instance_key.c.tenant.in_(tenants))
+        held = held.where(api_key.c.tenant.in_(tenants))
+    instances = [
+        InstanceKey(row["tenant"], row["generation"], row["digest"], row["directory"])
+        for row in await reading.rows(minted)
+    ]
+    people = [
+        Key(row["tenant"], row["digest"], f"api key {row['id']}", row["expires_at"])
+        for row in await reading.rows(held)
+    ]
+    return instances, people
 
 
 def _is(tenant: str, generation: int) -> ColumnElement[bool]:

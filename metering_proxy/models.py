@@ -40,6 +40,9 @@ tenant = Table(
     _int("version"),
     Column("quota", Text, nullable=False),
     _int("changed_at"),
+    # When the tenant came to this plan: where windows of a rolling plan begin.
+    Column("since_at", BigInteger, nullable=False, server_default="0"),
+    Column("egress", SmallInteger, nullable=False, server_default="0"),
 )
 
 # A live key of one generation; only its digest is kept. The row goes when the generation is gone.
@@ -106,6 +109,15 @@ provider_price = Table(
     _int("output_nanos"),
 )
 
+# What is called when a model fails, in this order; `name` is that model's or an alias.
+fallback = Table(
+    "fallback",
+    metadata,
+    _id("name", 264, key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    _id("target", 264),
+)
+
 # What one account has spent and holds in one window of one limit. A new window is a new row.
 account_window = Table(
     "account_window",
@@ -131,7 +143,8 @@ reservation = Table(
     _id("model", 264),
     _id("price_id", 300),
     _id("payer", 16),
-    Column("windows", Text, nullable=False),  # JSON [[kind, measure, start_at, amount], …]
+    # JSON [[kind, measure, start_at, amount, limit], …]
+    Column("windows", Text, nullable=False),
     _int("month_start_at"),
     _int("created_at"),
     _int("dispatched_at", null=True),
@@ -145,6 +158,9 @@ reservation = Table(
     _int("output_rate_nanos"),  # a million tokens
     _int("output_limit"),
     _int("output_seen"),
+    Column("plan", String(64), nullable=False, server_default=""),  # <name>@<version of the plans>
+    Column("grants", Text, nullable=False, server_default="[]"),  # JSON [[grant, held], …]
+    Column("attempt", Integer, nullable=False, server_default="1"),  # the one under way
     Index("ix_reservation_lease", "state", "lease_until_at"),
 )
 
@@ -157,7 +173,8 @@ slot = Table(
     _int("lease_until_at"),
 )
 
-# The ledger. `kind`: usage, or correction_n with signed differences.
+# The ledger. `kind`: usage, attempt (one that failed before another was made), or correction_n with signed
+# differences.
 entry = Table(
     "entry",
     metadata,
@@ -185,6 +202,90 @@ entry = Table(
     Column("markup_ppm", Integer, nullable=False),
     _int("cost_nanos"),
     _int("charge_nanos"),
+    Column("plan", String(64), nullable=False, server_default=""),
+    Column("grant_nanos", BigInteger, nullable=False, server_default="0"),  # of charge_nanos
     Index("ix_entry_account_started", "account", "started_at"),
     Index("ix_entry_started", "started_at"),
+)
+
+# Money that a tenant has beside its plan, spent soonest expiry first once the plan's is used up.
+credit_grant = Table(
+    "credit_grant",
+    metadata,
+    _id("id", 64, key=True),
+    _id("account"),
+    _id("kind", 16),
+    _id("note", 200),
+    _int("amount_nanos"),
+    _int("spent_nanos"),
+    _int("held_nanos"),
+    _int("expires_at", null=True),
+    _int("created_at"),
+    _int("revoked_at", null=True),
+    CheckConstraint("held_nanos >= 0", name="ck_credit_grant_held"),
+    CheckConstraint("spent_nanos + held_nanos <= amount_nanos", name="ck_credit_grant_amount"),
+    Index("ix_credit_grant_account", "account"),
+)
+
+# What a request took of a grant. Append-only, as the entry beside it.
+grant_use = Table(
+    "grant_use",
+    metadata,
+    _id("request_id", key=True),
+    _id("grant_id", 64, key=True),
+    _int("amount_nanos"),
+    _int("at"),
+    Index("ix_grant_use_grant", "grant_id"),
+)
+
+# A share of a limit that was used up in a window: one row a window, told once.
+mark = Table(
+    "mark",
+    metadata,
+    _id("account", key=True),
+    _id("kind", key=True),
+    _int("start_at", key=True),
+    Column("percent", Integer, primary_key=True, autoincrement=False),
+    _int("at"),
+    _int("told_at", null=True),
+    Index("ix_mark_told", "told_at"),
+)
+
+# A key that a person holds; only its digest is kept. What ended stays, so that it can be told.
+api_key = Table(
+    "api_key",
+    metadata,
+    _id("id", key=True),
+    _id("tenant"),
+    _id("name", 80),
+    _id("digest", 64),
+    _id("hint", 4),
+    _int("created_at"),
+    _int("expires_at", null=True),
+    _int("revoked_at", null=True),
+    Column("replaces", String(32), nullable=True),
+    Index("ix_api_key_digest", "digest", unique=True),
+    Index("ix_api_key_tenant", "tenant"),
+)
+
+# A tenant's own key to a connection, sealed.
+own_key = Table(
+    "own_key",
+    metadata,
+    _id("tenant", key=True),
+    _id("provider", 64, key=True),
+    Column("sealed_key", Text, nullable=False),
+    _id("hint", 4),
+    _int("set_at"),
+)
+
+# What processes keep in memory and another one has changed, numbered in the order of commits.
+change_clock = Table("change_clock", metadata, _int("id", key=True), _int("seq"))
+change = Table(
+    "change",
+    metadata,
+    _int("seq", key=True),
+    _id("topic", 16),
+    _id("subject", 64),
+    _int("at"),
 )

@@ -1,25 +1,30 @@
 """Plans and their limits, read from plans.toml. Which tenant has which plan is tenants.py's matter."""
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal, get_args
-from zoneinfo import ZoneInfo
+from typing import Any, Literal, cast, get_args
 
 from infra.kit import money
 from infra.kit.errors import AlcoveError
+from metering_proxy.egress.rules import Rules, rules
+from metering_proxy.ledger import windows
+from metering_proxy.ledger.windows import Calendar, Period, Rolling, Spans
 
 Measure = Literal["charge", "tokens", "requests"]
-Period = Literal["minute", "day", "month"]
+Anchor = Literal["calendar", "rolling"]
 FREE = "free"
 NO_LIMIT = 2**62
-_FILE = Path(__file__).with_name("plans.toml")
+MOST = 2**53
+FILE = Path(__file__).with_name("plans.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most `limit` of a measure (nano-USD of charge, tokens, requests) in each calendar period."""
+    """At most `limit` of a measure (nano-USD of charge, tokens, requests) in each period."""
 
     measure: Measure
     period: Period
@@ -33,13 +38,36 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan. `concurrent` None: no limit."""
+    """A plan. `concurrent` None: no limit. `version`: which reading of the file it comes from."""
 
     name: str
     title: str
     limits: Mapping[str, Limit]
     concurrent: int | None
     markup_ppm: int
+    calendar: Calendar
+    anchor: Anchor = "calendar"
+    version: str = ""
+    egress: Rules | None = None
+    models: tuple[str, ...] = ("*",)
+
+    def offers(self, model: str) -> bool:
+        """Whether a model may be called, by its canonical id."""
+        return any(fnmatchcase(model.lower(), pattern) for pattern in self.models)
+
+    @property
+    def zone(self) -> str:
+        """The name of the zone of its windows."""
+        return str(self.calendar.tz)
+
+    @property
+    def stamp(self) -> str:
+        """Name and version, as a call keeps them."""
+        return f"{self.name}@{self.version}"
+
+    def spans(self, since_at: int) -> Spans:
+        """The windows of a tenant that came to the plan at `since_at`."""
+        return self.calendar if self.anchor == "calendar" else Rolling(self.calendar.tz, since_at)
 
     def limit(self, kind: str) -> int | None:
         """The limit of that name, or None."""
@@ -49,9 +77,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Every plan by name, the free one first, and the zone of their windows."""
+    """Every plan by name, the free one first."""
 
-    zone: ZoneInfo
     by_name: Mapping[str, Plan] = field(default_factory=dict)
 
     def get(self, name: str) -> Plan:
@@ -62,29 +89,63 @@ class Plans:
             raise AlcoveError("invalid", f"there is no plan {name!r}", reason="plan") from None
 
 
-def load(path: Path = _FILE) -> Plans:
+def load(path: Path = FILE) -> Plans:
     """The plans in `path`. Raises ValueError, naming what is wrong."""
-    raw = tomllib.loads(path.read_text())
-    plans = [_plan(item) for item in raw["plan"]]
+    text = path.read_bytes()
+    raw = tomllib.loads(text.decode())
+    version = hashlib.sha256(text).hexdigest()[:8]
+    plans = [_plan(item, raw.get("zone", "UTC"), version) for item in raw.get("plan", ())]
     if not plans or plans[0].name != FREE:
-        raise ValueError(f"{path}: the first plan must be {FREE!r}")
-    return Plans(ZoneInfo(raw.get("zone", "UTC")), {plan.name: plan for plan in plans})
+        raise ValueError(f"{path.name}: the first plan must be {FREE!r}")
+    by_name = {plan.name: plan for plan in plans}
+    if len(by_name) != len(plans):
+        raise ValueError(f"{path.name}: a plan stands there twice")
+    return Plans(by_name)
 
 
-def _plan(item: dict[str, Any]) -> Plan:
+def _plan(item: dict[str, Any], zone: str, version: str) -> Plan:
     names = {f"{m}_{p}": (m, p) for m in get_args(Measure) for p in get_args(Period)}
-    known = {"name", "title", "concurrent", "markup_ppm"} | names.keys()
+    known = names.keys() | {
+        "name", "title", "concurrent", "markup_ppm", "zone", "anchor", "egress", "models"
+    }  # fmt: skip
     if unknown := item.keys() - known:
         raise ValueError(f"plan {item.get('name')!r}: unknown {', '.join(sorted(unknown))}")
-    limits = {
-        kind: Limit(measure, period, _amount(measure, item[kind]))
-        for kind, (measure, period) in names.items()
-        if kind in item
-    }
-    return Plan(
-        item["name"], item["title"], limits, item.get("concurrent"), item.get("markup_ppm", 0)
-    )
+    try:
+        return Plan(
+            name=item["name"],
+            title=item["title"],
+            limits={
+                kind: Limit(measure, period, _amount(measure, item[kind]))
+                for kind, (measure, period) in names.items()
+                if kind in item
+            },
+            concurrent=None if "concurrent" not in item else _natural(item["concurrent"]),
+            markup_ppm=_natural(item.get("markup_ppm", 0)),
+            calendar=Calendar(windows.zone(item.get("zone", zone))),
+            anchor=_anchor(item.get("anchor", "calendar")),
+            version=version,
+            egress=rules(item["egress"]) if "egress" in item else None,
+            models=tuple(str(name).lower() for name in item.get("models", ("*",))),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, AlcoveError) as error:
+        raise ValueError(f"plan {item.get('name')!r}: {error}") from error
 
 
 def _amount(measure: Measure, value: Any) -> int:
-    return money.parse_usd(value) if measure == "charge" else int(value)
+    amount = money.parse_usd(value) if measure == "charge" else _natural(value)
+    if amount > MOST:
+        raise ValueError(f"{value!r} is more than can be counted")
+    return amount
+
+
+def _natural(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a whole number from 0 on")
+    return value
+
+
+def _anchor(value: Any) -> Anchor:
+    for anchor in get_args(Anchor):
+        if value == anchor:
+            return cast(Anchor, anchor)
+    raise ValueError(f"anchor is one of {', '.join(get_args(Anchor))}, not {value!r}")

@@ -34,6 +34,20 @@ _OPENAI_TYPES = {
 }
 
 
+_GEMINI_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    402: "FAILED_PRECONDITION",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    408: "DEADLINE_EXCEEDED",
+    413: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """An answer of ours, ready to be sent."""
@@ -87,7 +101,22 @@ def _anthropic(error: AlcoveError, reason: str, request_id: str) -> bytes:
     return orjson.dumps({"type": "error", "error": told, "request_id": request_id})
 
 
+def _gemini(error: AlcoveError, reason: str, request_id: str) -> bytes:
+    details: list[dict[str, object]] = [
+        {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": reason.upper(),
+            "domain": "alcove",
+            "metadata": {"request_id": request_id},
+        }
+    ]
+    status = _GEMINI_STATUS.get(error.status, "INTERNAL")
+    told = {"code": error.status, "message": error.message, "status": status, "details": details}
+    return orjson.dumps({"error": told})
+
+
 _BODIES: dict[Shape, Callable[[AlcoveError, str, str], bytes]] = {
     "openai": _openai,
     "anthropic": _anthropic,
+    "gemini": _gemini,
 }

@@ -1,5 +1,6 @@
 """What the meter reads from its environment (docs/configuration.md). Nothing else is read."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,7 +9,12 @@ from pydantic_settings import NoDecode
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
+from infra.kit.seal import Sealer
 from infra.kit.settings import DatabaseUrl, Settings
+from metering_proxy import plans
+from metering_proxy.providers import known
+
+_SEALING_KEY = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class MeterSettings(Settings):
@@ -30,11 +36,21 @@ class MeterSettings(Settings):
         ("http://127.0.0.1:11434", "http://127.0.0.1:1234"),
         validation_alias="ALCOVE_METER_LOOPBACK_PROVIDERS",
     )
+    sealing_keys_old: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), validation_alias="ALCOVE_SEALING_KEYS_OLD", repr=False
+    )
+    plans_file: Path = Field(plans.FILE, validation_alias="ALCOVE_METER_PLANS_FILE")
+    prices_file: Path = Field(known.FILE, validation_alias="ALCOVE_METER_PRICES_FILE")
     lease_s: float = Field(60, validation_alias="ALCOVE_METER_LEASE_S", ge=1, le=3600)
     stream_grace_s: int = Field(30, validation_alias="ALCOVE_METER_STREAM_GRACE_S", ge=0, le=3600)
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", validation_alias="ALCOVE_LOG_LEVEL"
     )
+
+    @property
+    def sealer(self) -> Sealer:
+        """Seals with the current key, opens with that and the old ones."""
+        return Sealer.from_secrets(self.sealing_key, *self.sealing_keys_old)
 
     @field_validator("listen", "local_model_url", "embeddings_url")
     @classmethod
@@ -47,6 +63,16 @@ class MeterSettings(Settings):
         if not isinstance(value, str):
             return value
         return tuple(_checked(part.strip()) for part in value.split(",") if part.strip())
+
+    @field_validator("sealing_keys_old", mode="before")
+    @classmethod
+    def _sealing_keys(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        keys = tuple(part.strip() for part in value.split(",") if part.strip())
+        if not all(_SEALING_KEY.fullmatch(key) for key in keys):
+            raise ValueError("each is 64 hexadecimal characters")
+        return keys
 
     @field_validator("service_secret")
     @classmethod

@@ -1,6 +1,6 @@
 """What the meter counts and traces. Names: metering facts 1.7. Never a tenant label, never text or keys."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 
 from opentelemetry.trace import Span, SpanKind
@@ -19,6 +19,7 @@ class Telemetry:
     def __init__(self, metrics: Metrics, tracing: Tracing) -> None:
         registry = metrics.registry
         self._tracing = tracing
+        self._children: dict[tuple[Hashable, ...], Counter] = {}
         self.requests = Counter(
             "meter_requests_total",
             "Calls by how they ended.",
@@ -51,6 +52,15 @@ class Telemetry:
         self.reserved = Gauge(
             "meter_reserved_nanousd", "Charge that calls under way here hold.", registry=registry
         )
+        self.fallbacks = Counter(
+            "meter_fallbacks_total",
+            "Attempts that failed before their caller got a byte, and were made good by another model.",
+            ("provider", "model", "outcome"),
+            registry=registry,
+        )
+        self.breakers = Gauge(
+            "meter_breakers_open", "Models that are left alone for a while.", registry=registry
+        )
         self.estimated = Counter(
             "meter_settle_estimated_total",
             "Calls charged by estimate.",
@@ -60,6 +70,24 @@ class Telemetry:
         self.unpriced = Counter(
             "meter_unpriced_total",
             "Service tiers that were served and have no price: charged at the dearest.",
+            registry=registry,
+        )
+        self.doubtful = Counter(
+            "meter_usage_doubtful_total",
+            "Calls whose provider's numbers left something open, or did not fit the cost that it stated.",
+            ("provider", "doubt"),
+            registry=registry,
+        )
+        self.marks = Counter(
+            "meter_limit_marks_total",
+            "Times that a tenant's use of a limit passed a mark.",
+            ("kind", "percent"),
+            registry=registry,
+        )
+        self.reloads = Counter(
+            "meter_reloads_total",
+            "Plan and price files taken up, or refused.",
+            ("file", "outcome"),
             registry=registry,
         )
         self.drift = Gauge(
@@ -76,20 +104,33 @@ class Telemetry:
     def used(self, usage: Usage) -> None:
         """Counts a call's tokens."""
         for kind, tokens in (
-            ("input", usage.input + usage.audio_input),
+            ("input", usage.input + usage.audio_input + usage.image_input),
             ("cache_read", usage.cache_read),
             ("cache_write", usage.cache_write_5m + usage.cache_write_1h),
-            ("output", usage.output + usage.audio_output),
+            ("output", usage.output + usage.audio_output + usage.image_output),
         ):
             if tokens:
-                self.tokens.labels(kind).inc(tokens)
+                self.child(self.tokens, kind).inc(tokens)
+
+    def child(self, counter: Counter, *labels: str) -> Counter:
+        """`counter.labels(…)`, found without its checks: every call needs several."""
+        key = (counter, *labels)
+        found = self._children.get(key)
+        if found is None:
+            found = self._children[key] = counter.labels(*labels)
+        return found
+
+    @property
+    def traces(self) -> bool:
+        """Whether spans are recorded at all."""
+        return self._tracing.enabled
 
     @contextmanager
     def span(
         self, operation: str, provider: str, model: str, traceparent: str | None
     ) -> Iterator[Span | None]:
         """A span around one call, where tracing is on."""
-        if not self._tracing.enabled:
+        if not self.traces:
             yield None
             return
         parent: Mapping[str, str] | None = {"traceparent": traceparent} if traceparent else None
@@ -115,7 +156,7 @@ def describe(span: Span | None, usage: Usage, response_model: str | None, outcom
     span.set_attribute(
         "gen_ai.usage.cache_creation.input_tokens", usage.cache_write_5m + usage.cache_write_1h
     )
-    span.set_attribute("gen_ai.usage.output_tokens", usage.output + usage.audio_output)
+    span.set_attribute("gen_ai.usage.output_tokens", usage.total - usage.total_input)
     if response_model:
         span.set_attribute("gen_ai.response.model", response_model)
     if outcome != "complete":

@@ -1,4 +1,4 @@
-"""Reports from the ledger: usage by day, model, tenant or provider, quotas, and tenants by what they spent.
+"""Reports from the ledger: usage by day, model, tenant, provider or payer, and tenants by what they spent.
 
 Days are those of the zone that was asked for; their bounds are computed here and joined in SQL. Totals come
 from SQL over the whole filter.
@@ -26,16 +26,21 @@ from sqlalchemy import BigInteger as Big
 from sqlalchemy import String as Text
 
 from infra.kit.clock import Clock
-from infra.kit.db import Database, Reading
+from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from metering_proxy.ledger import windows
-from metering_proxy.models import account_window, entry, slot, tenant
+from metering_proxy.models import account_window, entry, tenant
 from metering_proxy.tenants import Tenants
 
-GROUPS = ("day", "model", "tenant", "provider")
+GROUPS = ("day", "model", "tenant", "provider", "payer")
 _MOST_DAYS = 400
-_COLUMNS = {"model": entry.c.model, "tenant": entry.c.account, "provider": entry.c.provider}
+_COLUMNS = {
+    "model": entry.c.model,
+    "tenant": entry.c.account,
+    "provider": entry.c.provider,
+    "payer": entry.c.payer,
+}
 
 
 def _sums() -> list[ColumnElement[Any]]:
@@ -59,10 +64,8 @@ def _sums() -> list[ColumnElement[Any]]:
 class Reports:
     """Reads the ledger for the control listener."""
 
-    def __init__(
-        self, db: Database, tenants: Tenants, calendar: windows.Calendar, clock: Clock
-    ) -> None:
-        self._db, self._tenants, self._calendar, self._clock = db, tenants, calendar, clock
+    def __init__(self, db: Database, tenants: Tenants, clock: Clock) -> None:
+        self._db, self._tenants, self._clock = db, tenants, clock
 
     async def usage(
         self, *, account: str | None, from_at: int, to_at: int, zone: str, group: Sequence[str]
@@ -84,38 +87,6 @@ class Reports:
             zone=zone,
             rows=[wire.UsageRow.model_validate(_ints(dict(row))) for row in rows],
             totals=wire.Sums.model_validate(_ints(dict(totals))),
-        )
-
-    async def quota(self, account: str) -> wire.Quota:
-        """What a tenant may still do now."""
-        standing = self._tenants.standing(account)
-        now_at = self._clock.now_at()
-        month, resets_at = self._calendar.span("month", now_at)
-        minute, _ = self._calendar.span("minute", now_at)
-        today, _ = self._calendar.span("day", now_at)
-        async with self._db.read() as reading:
-            spent, held = await _window(reading, account, "charge_month", month)
-            used, using = await _window(reading, account, "requests_minute", minute)
-            running = await reading.value(
-                select(func.count())
-                .select_from(slot)
-                .where(slot.c.account == account, slot.c.lease_until_at > await reading.now_at())
-            )
-            tokens = await reading.value(_tokens_since(account, today))
-        return wire.Quota(
-            plan=standing.plan.name,
-            status=standing.status,
-            charge_month=wire.MoneyWindow(
-                limit_nanos=standing.limit("charge_month"),
-                spent_nanos=spent,
-                held_nanos=held,
-                resets_at=resets_at,
-            ),
-            requests_minute=wire.CountWindow(
-                limit=standing.limit("requests_minute"), used=used + using
-            ),
-            concurrent=wire.CountWindow(limit=standing.plan.concurrent, used=running),
-            tokens_today=int(tokens or 0),
         )
 
     async def tenants(self, query: wire.TenantsQuery) -> wire.TenantsPage:
@@ -216,27 +187,6 @@ def _spend(asked: Select[Any], month: int, today: int) -> Select[Any]:
         .select_from(who.outerjoin(entry, mine))
         .group_by(who.c.tenant)
     )
-
-
-async def _window(reading: Reading, account: str, kind: str, start_at: int) -> tuple[int, int]:
-    row = await reading.row(
-        select(account_window.c.spent, account_window.c.held).where(
-            account_window.c.account == account,
-            account_window.c.kind == kind,
-            account_window.c.start_at == start_at,
-        )
-    )
-    return (0, 0) if row is None else (row["spent"], row["held"])
-
-
-def _tokens_since(account: str, at: int) -> Select[Any]:
-    tokens = (
-        entry.c.input_tokens
-        + entry.c.cache_read_tokens
-        + entry.c.cache_write_tokens
-        + entry.c.output_tokens
-    )
-    return select(func.sum(tokens)).where(entry.c.account == account, entry.c.started_at >= at)
 
 
 def _ints(row: dict[str, Any]) -> dict[str, Any]:

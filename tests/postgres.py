@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.waiting import until_sync
 
 _PR_SET_PDEATHSIG = 1
 # Durable only as long as the process lives: it is killed with its data, and tests kill services, not it.
-_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=120")
+_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
 def binaries() -> Path | None:
@@ -32,6 +32,13 @@ def binaries() -> Path | None:
 @contextmanager
 def cluster(bin_dir: Path) -> Iterator[str]:
     """Runs a server while the block runs; gives the URL of its administrator."""
+    with server(bin_dir, _FAST) as (url, _):
+        yield url
+
+
+@contextmanager
+def server(bin_dir: Path, settings: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
+    """The same with settings of the caller's (as it is delivered: durable), and the process's id."""
     home = Path(tempfile.mkdtemp(prefix="alcove-pg-"))
     password, port = secrets.token_hex(16), _free_port()
     try:
@@ -42,14 +49,14 @@ def cluster(bin_dir: Path) -> Iterator[str]:
         initdb = [bin_dir / "initdb", "-D", home / "data", "-U", "alcove", "-A", "scram-sha-256"]
         initdb += [f"--pwfile={home / 'password'}", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"]
         subprocess.run(initdb, check=True, capture_output=True, user=uid, group=gid, cwd=home)
-        server = _start(bin_dir, home, port, uid, gid)
+        process = _start(bin_dir, home, port, settings)
         try:
             url = f"postgresql://alcove:{password}@127.0.0.1:{port}/postgres"
             until_sync(lambda: _answers(bin_dir, url), timeout_s=30, what="PostgreSQL's answer")
-            yield url
+            yield url, process.pid
         finally:
-            server.send_signal(signal.SIGINT)  # fast shutdown
-            server.wait(20)
+            process.send_signal(signal.SIGINT)  # fast shutdown
+            process.wait(20)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -66,9 +73,12 @@ def fresh_database(bin_dir: Path, admin_url: str) -> Iterator[str]:
         subprocess.run([bin_dir / "dropdb", "--force", at, name], check=True, capture_output=True)
 
 
-def _start(bin_dir: Path, home: Path, port: int, uid: int, gid: int) -> "subprocess.Popen[bytes]":
+def _start(
+    bin_dir: Path, home: Path, port: int, settings: Sequence[str]
+) -> "subprocess.Popen[bytes]":
+    uid, gid = _unprivileged()
     command = [bin_dir / "postgres", "-D", home / "data", "-p", str(port), "-k", home]
-    for setting in ("listen_addresses=127.0.0.1", *_FAST):
+    for setting in ("listen_addresses=127.0.0.1", "max_connections=120", *settings):
         command += ["-c", setting]
     with (home / "log").open("wb") as log:
         return subprocess.Popen(

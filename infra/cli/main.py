@@ -17,6 +17,10 @@ app = typer.Typer(
 )
 admin = typer.Typer(help="The first admin.", no_args_is_help=True)
 app.add_typer(admin, name="admin")
+price = typer.Typer(help="The reviewed price file.", no_args_is_help=True)
+app.add_typer(price, name="price")
+ledger = typer.Typer(help="The meter's ledger.", no_args_is_help=True)
+app.add_typer(ledger, name="ledger")
 
 
 @app.command()
@@ -61,6 +65,29 @@ def link() -> None:
     from infra.cli.compose import admin_link as work
 
     work()
+
+
+@price.command("import")
+def price_import(
+    model: Annotated[list[str] | None, typer.Argument(help="These alone: provider/model")] = None,
+    write: Annotated[bool, typer.Option(help="Add the rows; else only tell")] = False,
+    add: Annotated[list[str] | None, typer.Option(help="Take a new model too")] = None,
+    accept: Annotated[list[str] | None, typer.Option(help="Take an unlikely change")] = None,
+    file: Annotated[str, typer.Option(help="Another price file than the meter's own")] = "",
+) -> None:
+    """Compare the price file with the installed genai-prices package, and add what is new."""
+    from infra.cli.meter import price_import as work
+
+    chosen = {"--add": add or (), "--accept": accept or (), "--file": [file] if file else ()}
+    raise SystemExit(work(model or (), write=write, chosen=chosen))
+
+
+@ledger.command()
+def verify() -> None:
+    """Prove that sums and entries of this data directory's ledger agree; 1 where they do not."""
+    from infra.cli.meter import ledger_verify as work
+
+    raise SystemExit(work())
 
 
 @app.command()

@@ -132,19 +132,26 @@ class ServiceClient:
         self, path: str, *, params: Mapping[str, str | int] | None = None
     ) -> AsyncIterator[sse.Event]:
         """The events of a stream until it ends; 45 s of silence (not even a heartbeat) is `timeout`."""
+        parser = sse.Parser()
+        async for chunk in self.chunks(path, params=params, accept="text/event-stream"):
+            for event in parser.feed(chunk):
+                yield event
+
+    async def chunks(
+        self, path: str, *, params: Mapping[str, str | int] | None = None, accept: str = "*/*"
+    ) -> AsyncIterator[bytes]:
+        """The bytes of an answer of any length, as they come; 45 s of silence is `timeout`."""
         try:
             async with self._open().get(
                 self._base + path,
                 params=params,
-                headers=self._headers() | {"accept": "text/event-stream"},
+                headers=self._headers() | {"accept": accept},
                 timeout=_NO_TOTAL,
             ) as response:
                 if response.status >= 400:
                     raise from_response(response.status, _parse(await response.read()))
-                parser = sse.Parser()
                 async for chunk in response.content.iter_any():
-                    for event in parser.feed(chunk):
-                        yield event
+                    yield chunk
         except TimeoutError as error:
             raise AlcoveError("timeout", f"the {self._name} fell silent") from error
         except aiohttp.ClientError as error:

@@ -8,13 +8,20 @@ from metering_proxy import wire
 from metering_proxy.plans import Plans
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.connections import Connection
+from metering_proxy.providers.fallbacks import Fallbacks
 from metering_proxy.providers.probing import probe
 from metering_proxy.providers.providers import Providers, view
 from metering_proxy.providers.upstreams import Upstreams
+from metering_proxy.tenants import Tenants
 
 
 def router(
-    providers: Providers, catalog: Catalog, upstreams: Upstreams, plans: Plans, clock: Clock
+    providers: Providers,
+    fallbacks: Fallbacks,
+    catalog: Catalog,
+    upstreams: Upstreams,
+    tenants: Tenants,
+    clock: Clock,
 ) -> APIRouter:
     """The routes."""
     api = APIRouter()
@@ -48,13 +55,22 @@ def router(
     async def models() -> wire.Models:
         return await catalog.listing(clock.now_at())
 
+    @api.get("/fallbacks")
+    async def chains() -> wire.Fallbacks:
+        return fallbacks.listed()
+
+    @api.put("/fallbacks/{name:path}")
+    async def put_chain(name: str, chain: wire.FallbackTargets) -> wire.Fallback:
+        known = [model.id for found in await catalog.connections() for model in found.models]
+        return await fallbacks.put(name, chain.targets, known)
+
     @api.get("/prices")
     async def prices() -> wire.Prices:
         return wire.Prices(prices=await _prices(catalog, clock.now_at()))
 
     @api.get("/plans")
     async def plan_list() -> wire.Plans:
-        return wire.Plans(plans=_plans(plans))
+        return wire.Plans(plans=_plans(tenants.plans))
 
     return api
 
@@ -104,6 +120,9 @@ def _plans(plans: Plans) -> list[wire.Plan]:
             requests_minute=plan.limit("requests_minute"),
             concurrent=plan.concurrent,
             markup_ppm=plan.markup_ppm,
+            limits={kind: limit.limit for kind, limit in plan.limits.items()},
+            zone=plan.zone,
+            anchor=plan.anchor,
         )
         for plan in plans.by_name.values()
     ]

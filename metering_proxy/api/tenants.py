@@ -1,20 +1,19 @@
-"""Keys of instances, tenants, quotas and usage."""
+"""Tenants: what was decided about them, keys of their instances, and what they may still do."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from fastapi import APIRouter, Response
 
-from fastapi import APIRouter, Query, Response
-
-from infra.kit import ids
-from infra.kit.errors import AlcoveError
 from metering_proxy import wire
+from metering_proxy.api.paths import Name, TenantId
+from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
+from metering_proxy.quotas import Quotas
 from metering_proxy.tenant_side.listeners import Listeners
 from metering_proxy.tenants import Tenants
-from metering_proxy.usage import Reports
 
 
-def router(keys: Keys, listeners: Listeners, tenants: Tenants, reports: Reports) -> APIRouter:
+def router(
+    keys: Keys, listeners: Listeners, tenants: Tenants, quotas: Quotas, grants: Grants
+) -> APIRouter:
     """The routes."""
     api = APIRouter()
 
@@ -31,43 +30,34 @@ def router(keys: Keys, listeners: Listeners, tenants: Tenants, reports: Reports)
         return wire.InstanceKey(key=key, plan=standing.plan.name, status=standing.status)
 
     @api.delete("/instance-keys/{tenant}/{generation}", status_code=204)
-    async def delete(tenant: str, generation: int) -> Response:
+    async def delete(tenant: TenantId, generation: int) -> Response:
+        listeners.check(tenant, generation)
         await keys.delete(tenant, generation)
         await listeners.close(tenant, generation)
         return Response(status_code=204)
 
     @api.put("/tenants/{tenant}", response_model_exclude_unset=True)
-    async def put_tenant(tenant: str, state: wire.TenantState) -> wire.Tenant:
-        return await tenants.put(_tenant(tenant), state)
+    async def put_tenant(tenant: TenantId, state: wire.TenantState) -> wire.Tenant:
+        return await tenants.put(tenant, state)
 
     @api.get("/tenants/{tenant}/quota")
-    async def quota(tenant: str) -> wire.Quota:
-        return await reports.quota(_tenant(tenant))
+    async def quota(tenant: TenantId) -> wire.Quota:
+        return await quotas.quota(tenant)
 
-    @api.post("/tenants/query")
-    async def query(asked: wire.TenantsQuery) -> wire.TenantsPage:
-        return await reports.tenants(asked)
+    @api.get("/tenants/{tenant}/marks")
+    async def marks(tenant: TenantId) -> wire.Marks:
+        return await quotas.marks(tenant)
 
-    @api.get("/usage")
-    async def usage(
-        from_at: Annotated[int, Query(ge=0, le=2**62)],
-        to_at: Annotated[int, Query(ge=0, le=2**62)],
-        tenant: str | None = None,
-        zone: str = "UTC",
-        group: str = "",
-    ) -> wire.Usage:
-        return await reports.usage(
-            account=tenant, from_at=from_at, to_at=to_at, zone=zone, group=_names(group)
-        )
+    @api.get("/tenants/{tenant}/grants")
+    async def listed(tenant: TenantId) -> wire.Grants:
+        return await grants.listed(tenant)
+
+    @api.put("/tenants/{tenant}/grants/{grant}")
+    async def put_grant(tenant: TenantId, grant: Name, request: wire.GrantRequest) -> wire.Grant:
+        return await grants.put(tenant, grant, request)
+
+    @api.delete("/tenants/{tenant}/grants/{grant}")
+    async def revoke(tenant: TenantId, grant: Name) -> wire.Grant:
+        return await grants.revoke(tenant, grant)
 
     return api
-
-
-def _tenant(tenant: str) -> str:
-    if not ids.is_tenant_id(tenant):
-        raise AlcoveError("invalid", f"{tenant!r} is not the id of a tenant")
-    return tenant
-
-
-def _names(text: str) -> Sequence[str]:
-    return [name for name in text.split(",") if name]

@@ -1,206 +1,117 @@
-"""Holds: from the check of every limit to the lease that is renewed while a call runs.
+"""Holds: the check of every limit, and what is held in each of them.
 
-Windows are locked in the order of their keys before slots are counted, so that two processes
-neither deadlock nor count past each other. A limit is held by the condition of the UPDATE itself,
-which PostgreSQL checks again after it has waited for a row.
+An account's windows are loaded, and so locked, before its running calls are counted: two processes neither
+deadlock nor count past each other. Nothing is changed before everything was found to fit.
 """
 
-import json
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
 
-from metering_proxy import models
-from metering_proxy.ledger.ops import Dispatch, Refused, Renew, Reserve, Reserved, Window
-from metering_proxy.ledger.tx import Tx, insert_into
+import orjson
 
-_ATTEMPTS = 4
-
-
-class _NoRoom(Exception):
-    """Another process took what this one had seen as free."""
+from metering_proxy.ledger import credit
+from metering_proxy.ledger.ops import Refused, Reserve, Reserved, Target, Window
+from metering_proxy.ledger.sheet import RUNNING, Key, Sheet
+from metering_proxy.plans import NO_LIMIT
 
 
-def reserve(tx: Tx, op: Reserve) -> Reserved | Refused:
-    """Holds the most that the request can use in every window, lowering its token limit to what they can bear."""
-    for _ in range(_ATTEMPTS):
-        state = _read_windows(tx, op)
-        limit, refused = _fit(op, state)
-        if refused is not None:
-            return refused
-        try:
-            with tx.savepoint():
-                amounts = _hold(tx, op, limit)
-                taken = _take_slot(tx, op)
-                if taken is not None:
-                    raise _Taken(taken)
-                _insert_reservation(tx, op, limit, amounts)
-        except _NoRoom:
-            continue
-        except _Taken as taken_slot:
-            return taken_slot.refused
-        return Reserved(limit, op.bound.charge_nanos(limit))
-    window = op.windows[0]
-    return Refused(window.kind, window.measure, window.ends_at, window.limit)
+def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
+    """Holds the most that the request can use in every window, lowering its token limit to what they can bear.
+
+    What the windows of charge cannot bear is held in the account's grants.
+    """
+    left = {window.kind: _left(sheet, op.account, window) for window in op.windows}
+    plans = min((left[w.kind] for w in op.windows if w.measure == "charge"), default=NO_LIMIT)
+    enough = plans >= op.bound.charge_nanos(op.wanted)
+    grants = [] if enough else credit.left(sheet.tx, op.account)
+    limit, refused = _fit(op, left, sum(amount for _, amount in grants))
+    if refused is not None:
+        return refused
+    if op.concurrent is not None and sheet.running(op.account) >= op.concurrent:
+        return Refused("concurrent_calls", "concurrent", None, op.concurrent)
+    charge = op.bound.charge_nanos(limit)
+    of_plan = min(charge, max(plans, 0)) if grants else charge
+    lent = credit.hold(sheet.tx, grants, charge - of_plan) if charge > of_plan else []
+    _hold(sheet, op, limit, of_plan, lent)
+    return Reserved(limit, charge)
 
 
-class _Taken(Exception):
-    def __init__(self, refused: Refused) -> None:
-        self.refused = refused
+def keys(op: Reserve) -> list[Key]:
+    """The windows that the request falls in."""
+    return [(op.account, window.kind, window.start_at) for window in op.windows]
 
 
-def _read_windows(tx: Tx, op: Reserve) -> dict[str, int]:
-    """What each window has left. A window that nobody has used yet is made."""
-    keys: dict[str, Any] = {"account": op.account}
-    for n, window in enumerate(op.windows):
-        keys[f"k{n}"], keys[f"s{n}"] = window.kind, window.start_at
-    found = {
-        (kind, start_at): spent + held
-        for kind, start_at, spent, held in tx.rows(_read(len(op.windows)), keys)
+def columns(target: Target) -> dict[str, str | int]:
+    """A target as columns of a reservation."""
+    return {
+        "provider": target.provider,
+        "model": target.model,
+        "price_id": target.price_id,
+        "input_tokens": target.input_tokens,
+        "input_cost_nanos": target.input_cost_nanos,
+        "output_rate_nanos": target.output_rate_nanos,
     }
-    left = {}
-    for window in op.windows:
-        used = found.get((window.kind, window.start_at))
-        if used is None:
-            tx.run(_OPEN, _key(op.account, window))
-        left[window.kind] = window.limit - (used or 0)
-    return left
 
 
-@lru_cache
-def _read(windows: int) -> str:
-    """The query for so many windows by their keys: an account has a row for every minute that it was active."""
-    keys = " OR ".join(f"(kind = :k{n} AND start_at = :s{n})" for n in range(windows))
-    return (
-        "SELECT kind, start_at, spent, held FROM account_window"  # noqa: S608 (numbered names)
-        f" WHERE account = :account AND ({keys})"
-    )
+def _left(sheet: Sheet, account: str, window: Window) -> int:
+    row = sheet.window((account, window.kind, window.start_at))
+    assert row is not None, "a window is made before it is asked"
+    return window.limit - row.spent - row.held
 
 
-_OPEN = (
-    "INSERT INTO account_window (account, kind, start_at, spent, held)"
-    " VALUES (:account, :kind, :start_at, 0, 0) ON CONFLICT DO NOTHING"
-)
-
-
-def _key(account: str, window: Window) -> dict[str, Any]:
-    return {"account": account, "kind": window.kind, "start_at": window.start_at}
-
-
-def _fit(op: Reserve, left: Mapping[str, int]) -> tuple[int, Refused | None]:
+def _fit(op: Reserve, left: Mapping[str, int], granted: int) -> tuple[int, Refused | None]:
     """The token limit that every window can bear, or the first window that cannot bear the least of it."""
     limit = op.wanted
     for window in op.windows:
-        fits = _affordable(op, window, left[window.kind], limit)
+        fits = _affordable(op, window, left[window.kind], granted, limit)
         if fits < min(op.floor, op.wanted):
             return 0, Refused(window.kind, window.measure, window.ends_at, window.limit)
         limit = fits
     return limit, None
 
 
-def _affordable(op: Reserve, window: Window, left: int, limit: int) -> int:
+def _affordable(op: Reserve, window: Window, left: int, granted: int, limit: int) -> int:
     if window.measure == "charge":
-        return op.bound.affordable(left, limit)
+        return op.bound.affordable(max(left, 0) + granted if granted else left, limit)
     if window.measure == "tokens":
         return op.bound.affordable_tokens(left, limit)
     return limit if left >= 1 else -1
 
 
-def _amount(op: Reserve, window: Window, limit: int) -> int:
+def _amount(op: Reserve, window: Window, limit: int, of_plan: int) -> int:
     if window.measure == "charge":
-        return op.bound.charge_nanos(limit)
+        return of_plan
     return op.bound.tokens(limit) if window.measure == "tokens" else 1
 
 
-def _hold(tx: Tx, op: Reserve, limit: int) -> list[list[str | int]]:
+def _hold(sheet: Sheet, op: Reserve, limit: int, of_plan: int, lent: credit.Holds) -> None:
     amounts: list[list[str | int]] = []
-    for window in sorted(op.windows, key=lambda w: (w.kind, w.start_at)):
-        amount = _amount(op, window, limit)
-        values = {**_key(op.account, window), "amount": amount, "lim": window.limit}
-        if tx.run(_HOLD, values) != 1:
-            raise _NoRoom
-        amounts.append([window.kind, window.measure, window.start_at, amount])
-    return amounts
-
-
-_HOLD = (
-    "UPDATE account_window SET held = held + :amount"
-    " WHERE account = :account AND kind = :kind AND start_at = :start_at"
-    " AND spent + held + :amount <= :lim"
-)
-
-
-def _take_slot(tx: Tx, op: Reserve) -> Refused | None:
-    """A place among the running calls. The account's windows are locked, so nobody else counts now."""
-    if op.concurrent is None:
-        return None
-    account = {"account": op.account, "now_at": tx.now_at}
-    [[running]] = tx.rows(
-        "SELECT count(*) FROM slot WHERE account = :account AND lease_until_at > :now_at", account
-    )
-    if running >= op.concurrent:
-        return Refused("concurrent_calls", "concurrent", None, op.concurrent)
-    tx.run(
-        "INSERT INTO slot (account, request_id, lease_until_at) VALUES (:account, :id, :until_at)",
-        {"account": op.account, "id": op.request_id, "until_at": tx.now_at + tx.lease_ms},
-    )
-    return None
-
-
-_INSERT_RESERVATION = insert_into(models.reservation)
-
-
-def _insert_reservation(tx: Tx, op: Reserve, limit: int, amounts: list[list[str | int]]) -> None:
-    tx.run(
-        _INSERT_RESERVATION,
-        {
-            "request_id": op.request_id,
-            "account": op.account,
-            "state": "open",
-            "worker": tx.worker,
-            "wire": op.wire,
-            "provider": op.provider,
-            "model": op.model,
-            "price_id": op.price_id,
-            "payer": op.payer,
-            "windows": json.dumps(amounts),
-            "month_start_at": op.month_start_at,
-            "created_at": op.started_at,
-            "dispatched_at": None,
-            "ended_at": None,
-            "lease_until_at": tx.now_at + tx.lease_ms,
-            "markup_ppm": op.markup_ppm,
-            "charge_held_nanos": op.bound.charge_nanos(limit),
-            "input_tokens": op.input_tokens,
-            "input_cost_nanos": op.input_cost_nanos,
-            "output_rate_nanos": op.output_rate_nanos,
-            "output_limit": limit * op.bound.choices + op.bound.extra_output,
-            "output_seen": 0,
-        },
-    )
-
-
-def dispatch(tx: Tx, op: Dispatch) -> bool:
-    """Marks an open request as sent; False where it is open no more."""
-    return (
-        tx.run(
-            "UPDATE reservation SET state = 'dispatched', dispatched_at = :now_at"
-            " WHERE request_id = :id AND state = 'open'",
-            {"id": op.request_id, "now_at": tx.now_at},
-        )
-        == 1
-    )
-
-
-def renew(tx: Tx, op: Renew) -> bool:
-    """Prolongs leases and writes down what was forwarded."""
-    until_at = tx.now_at + tx.lease_ms
-    for request_id, seen in op.seen:
-        values = {"id": request_id, "until_at": until_at}
-        tx.run(
-            "UPDATE reservation SET lease_until_at = :until_at, output_seen = :seen"
-            " WHERE request_id = :id AND state IN ('open', 'dispatched')",
-            {**values, "seen": seen},
-        )
-        tx.run("UPDATE slot SET lease_until_at = :until_at WHERE request_id = :id", values)
-    return True
+    for window in op.windows:
+        amount = _amount(op, window, limit, of_plan)
+        row = sheet.window((op.account, window.kind, window.start_at))
+        assert row is not None
+        row.held += amount
+        amounts.append([window.kind, window.measure, window.start_at, amount, window.limit])
+    tx = sheet.tx
+    reservation = {
+        "request_id": op.request_id,
+        "account": op.account,
+        "state": RUNNING,
+        "worker": tx.worker,
+        "wire": op.wire,
+        **columns(op.target),
+        "payer": op.payer,
+        "windows": orjson.dumps(amounts).decode(),
+        "month_start_at": op.month_start_at,
+        "created_at": op.started_at,
+        "dispatched_at": tx.now_at,
+        "ended_at": None,
+        "lease_until_at": tx.now_at + tx.lease_ms,
+        "markup_ppm": op.markup_ppm,
+        "charge_held_nanos": op.bound.charge_nanos(limit),
+        "output_limit": limit * op.bound.choices + op.bound.extra_output,
+        "output_seen": 0,
+        "plan": op.plan,
+        "grants": orjson.dumps(lent).decode(),
+        "attempt": 1,
+    }
+    sheet.hold(reservation, slot=op.concurrent is not None)

@@ -1,4 +1,4 @@
-"""The way into the ledger: hold, mark as sent, keep alive, settle, sweep. No reports (usage.py, verify.py)."""
+"""The way into the ledger: hold, keep alive, go elsewhere, settle, sweep. No reports (usage.py, verify.py)."""
 
 import asyncio
 import logging
@@ -8,10 +8,11 @@ from infra.kit import ids
 from infra.kit.clock import Clock
 from infra.kit.db import Database
 from metering_proxy.ledger.ops import (
-    Dispatch,
+    Correct,
     Refused,
     Release,
     Renew,
+    Reroute,
     Reserve,
     Reserved,
     Settle,
@@ -61,7 +62,8 @@ class Ledger:
         await self._writer.close(SETTLE_DEADLINE_S)
 
     async def reserve(self, op: Reserve) -> Hold | Refused:
-        """Holds the most that a call can use, or says which limit has no room for it.
+        """Holds the most that a call can use, or says which limit has no room for it. From then on the call counts
+        as sent: who does not send it releases it.
 
         Raises `unavailable` (reason `ledger`).
         """
@@ -72,13 +74,13 @@ class Ledger:
         self._running[op.request_id] = hold
         return hold
 
-    async def dispatch(self, hold: Hold) -> bool:
-        """Marks a call as sent, durably, before its first byte is. False: its lease had run out before.
+    async def reroute(self, op: Reroute) -> bool:
+        """Enters an attempt that failed, durably, before the next one is made. False: the call had ended.
 
         Raises `unavailable` (reason `ledger`).
         """
-        sent: bool = await self._writer.submit(Dispatch(hold.request_id))
-        return sent
+        rerouted: bool = await self._writer.submit(op)
+        return rerouted
 
     def first_output(self, hold: Hold) -> asyncio.Future[bool]:
         """Writes down that output has begun to flow. Happens whether or not the answer is awaited."""
@@ -94,16 +96,21 @@ class Ledger:
         self._running.pop(op.request_id, None)
         return self._writer.submit(op)
 
+    async def correct(self, op: Correct) -> bool:
+        """Enters what an ended call costs otherwise than was entered. Raises `unavailable` (reason `ledger`)."""
+        done: bool = await self._writer.submit(op)
+        return done
+
     async def sweep(self) -> Swept:
         """Ends calls whose process is gone. Raises `unavailable`."""
         total = Swept()
         while True:
             swept: Swept = await self._writer.submit(Sweep())
-            total = Swept(total.released + swept.released, total.charged + swept.charged)
-            if not swept.released + swept.charged:
+            total = Swept(total.charged + swept.charged)
+            if not swept.charged:
                 break
-        if total.released or total.charged:
-            _log.warning("swept", extra={"released": total.released, "charged": total.charged})
+        if total.charged:
+            _log.warning("swept", extra={"charged": total.charged})
         return total
 
     async def _renew(self) -> None:

@@ -1,7 +1,7 @@
 """What the writer is asked to do, and what it answers. Plain values; the algorithm is in book.py.
 
-A request is `open` (held, nothing sent) → `dispatched` (sent) → exactly one of `settled`, `released` (nothing was
-sent, nothing is charged) and `charged_estimate` (its process died; charged by what it had forwarded).
+A request is `dispatched` (held, and sent from then on) → exactly one of `settled`, `released` (nothing was sent,
+nothing is charged) and `charged_estimate` (its process died; charged by what it had forwarded).
 """
 
 from dataclasses import dataclass, field
@@ -22,6 +22,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request goes. For recovery: the input as estimated, its cost, and the rate of output (nano-USD a
+    million tokens)."""
+
+    provider: str
+    model: str
+    price_id: str
+    input_tokens: int
+    input_cost_nanos: int
+    output_rate_nanos: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reserve:
     """Hold the most that a request can use. `concurrent` None: no limit of running calls.
 
@@ -31,9 +44,7 @@ class Reserve:
     request_id: str
     account: str
     wire: str
-    provider: str
-    model: str
-    price_id: str
+    target: Target
     payer: str
     started_at: int
     month_start_at: int
@@ -42,11 +53,8 @@ class Reserve:
     bound: Bound
     wanted: int
     floor: int
-    # For recovery: the input as estimated, its cost, and the rate of output (nano-USD a million tokens).
-    input_tokens: int
-    input_cost_nanos: int
-    output_rate_nanos: int
     markup_ppm: int
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +76,17 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatch:
-    """The request is about to be sent: from here on it is never released in silence."""
+class Reroute:
+    """An attempt has failed and the request goes elsewhere: `failed` is entered for the attempt, and what recovery
+    needs follows the new target. False where the request had ended before."""
 
-    request_id: str
+    failed: "Settle"
+    target: Target
+
+    @property
+    def request_id(self) -> str:
+        """Whose attempt it was."""
+        return self.failed.request_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +118,20 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class Correct:
+    """An ended attempt costs and is charged something else than its entries say (`was_…`, in sum): the difference
+    is entered. False where its entries say something else by now."""
+
+    request_id: str
+    attempt: int
+    price_id: str
+    was_cost_nanos: int
+    was_charge_nanos: int
+    cost_nanos: int
+    charge_nanos: int
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """End every call whose lease has run out."""
 
@@ -111,11 +140,10 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many calls a sweep ended, by ending."""
+    """How many calls a sweep ended, and charged by estimate."""
 
-    released: int = 0
     charged: int = 0
 
 
-Op = Reserve | Dispatch | Renew | Release | Settle | Sweep
+Op = Reserve | Reroute | Renew | Release | Settle | Correct | Sweep
 Answer = Reserved | Refused | Swept | bool

@@ -1,38 +1,41 @@
 """Where the ledger's batches are committed: SQLite in a thread of its own, or PostgreSQL through the pool.
 
-A batch is one transaction with a savepoint for each operation. An operation that fails takes only itself back; a
-transaction that fails is answered by an exception, and nothing of the batch has happened.
+A batch is one transaction: it happens as a whole, or `apply` raises and nothing of it has happened.
 """
 
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, TextClause, make_url, text
+from sqlalchemy.exc import DBAPIError
 
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.db import Database
 from metering_proxy.ledger import book
 from metering_proxy.ledger.ops import Answer, Op
-from metering_proxy.ledger.tx import Tx
-
-Result = Answer | Exception
+from metering_proxy.ledger.tx import Values
 
 
 class Store(Protocol):
     """Commits batches."""
 
-    async def apply(self, ops: Sequence[Op]) -> list[Result]:
-        """One transaction; an answer (or what went wrong with that one) for each operation, in order."""
+    async def apply(self, ops: Sequence[Op]) -> list[Answer]:
+        """One transaction; an answer for each operation, in order. Raises, and has done nothing then: `Away`
+        where the database could not, anything else where the operations were at fault."""
         ...
 
     async def close(self) -> None:
         """Lets go of its connection."""
         ...
+
+
+class Away(Exception):
+    """The database does not take a batch at this moment."""
 
 
 def store(db: Database, *, worker: str, lease_s: float, clock: Clock | None) -> Store:
@@ -45,40 +48,23 @@ def store(db: Database, *, worker: str, lease_s: float, clock: Clock | None) -> 
     return PostgresStore(db, worker, lease_ms, clock)
 
 
-def _apply_all(tx: Tx, ops: Sequence[Op]) -> list[Result]:
-    answers: list[Result] = []
-    for op in ops:
-        try:
-            with tx.savepoint():
-                answers.append(book.apply(tx, op))
-        except Exception as error:
-            answers.append(error)
-    return answers
-
-
 class _SqliteTx:
+    lock = ""  # BEGIN IMMEDIATE: who writes is alone
+
     def __init__(
         self, connection: sqlite3.Connection, worker: str, lease_ms: int, now_at: int
     ) -> None:
         self._connection = connection
         self.worker, self.lease_ms, self.now_at = worker, lease_ms, now_at
 
-    def rows(self, sql: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+    def rows(self, sql: str, values: Values) -> Sequence[Sequence[Any]]:
         return self._connection.execute(sql, values).fetchall()
 
-    def run(self, sql: str, values: Mapping[str, Any]) -> int:
+    def run(self, sql: str, values: Values) -> int:
         return self._connection.execute(sql, values).rowcount
 
-    @contextlib.contextmanager
-    def savepoint(self) -> Iterator[None]:
-        self._connection.execute("SAVEPOINT op")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK TO op")
-            self._connection.execute("RELEASE op")
-            raise
-        self._connection.execute("RELEASE op")
+    def many(self, sql: str, values: Sequence[Values]) -> None:
+        self._connection.executemany(sql, values)
 
 
 class SqliteStore:
@@ -89,10 +75,13 @@ class SqliteStore:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
         self._connection: sqlite3.Connection | None = None
 
-    async def apply(self, ops: Sequence[Op]) -> list[Result]:
+    async def apply(self, ops: Sequence[Op]) -> list[Answer]:
         """See `Store.apply`."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._apply, ops)
+        try:
+            return await loop.run_in_executor(self._thread, self._apply, ops)
+        except sqlite3.OperationalError as error:
+            raise Away(str(error)) from error
 
     async def close(self) -> None:
         """See `Store.close`."""
@@ -100,12 +89,12 @@ class SqliteStore:
         await loop.run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=False)
 
-    def _apply(self, ops: Sequence[Op]) -> list[Result]:
+    def _apply(self, ops: Sequence[Op]) -> list[Answer]:
         connection = self._connection or self._open()
         connection.execute("BEGIN IMMEDIATE")
         try:
             tx = _SqliteTx(connection, self._worker, self._lease_ms, self._clock.now_at())
-            answers = _apply_all(tx, ops)
+            answers = book.apply_all(tx, ops)
             connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
@@ -126,26 +115,26 @@ class SqliteStore:
             self._connection = None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def _text(sql: str) -> TextClause:
     return text(sql)
 
 
 class _PostgresTx:
+    lock = " FOR UPDATE"
+
     def __init__(self, connection: Connection, worker: str, lease_ms: int, now_at: int) -> None:
         self._connection = connection
         self.worker, self.lease_ms, self.now_at = worker, lease_ms, now_at
 
-    def rows(self, sql: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+    def rows(self, sql: str, values: Values) -> Sequence[Sequence[Any]]:
         return self._connection.execute(_text(sql), values).all()
 
-    def run(self, sql: str, values: Mapping[str, Any]) -> int:
+    def run(self, sql: str, values: Values) -> int:
         return self._connection.execute(_text(sql), values).rowcount
 
-    @contextlib.contextmanager
-    def savepoint(self) -> Iterator[None]:
-        with self._connection.begin_nested():
-            yield
+    def many(self, sql: str, values: Sequence[Values]) -> None:
+        self._connection.execute(_text(sql), values)
 
 
 class PostgresStore:
@@ -154,27 +143,34 @@ class PostgresStore:
     def __init__(self, db: Database, worker: str, lease_ms: int, clock: Clock | None) -> None:
         self._db, self._worker, self._lease_ms, self._clock = db, worker, lease_ms, clock
 
-    async def apply(self, ops: Sequence[Op]) -> list[Result]:
-        """See `Store.apply`. Accounts are locked in one order by every process."""
-        order = sorted(range(len(ops)), key=lambda n: (_account(ops[n]), n))
-        async with self._db.engine.begin() as connection:
-            found = await connection.run_sync(self.apply_in, [ops[n] for n in order])
-        answers: list[Result] = [False] * len(ops)
-        for n, answer in zip(order, found, strict=True):
-            answers[n] = answer
-        return answers
+    async def apply(self, ops: Sequence[Op]) -> list[Answer]:
+        """See `Store.apply`."""
+        try:
+            async with self._db.engine.begin() as connection:
+                return await connection.run_sync(self.apply_in, ops)
+        except (DBAPIError, OSError, TimeoutError) as error:
+            if _is_at_fault(error):
+                raise
+            raise Away(str(error)) from error
 
     async def close(self) -> None:
         """See `Store.close`."""
 
-    def apply_in(self, connection: Connection, ops: Sequence[Op]) -> list[Result]:
+    def apply_in(self, connection: Connection, ops: Sequence[Op]) -> list[Answer]:
         """The same inside of a transaction that the caller holds open and ends."""
         now_at = self._clock.now_at() if self._clock else connection.scalar(_NOW)
-        return _apply_all(_PostgresTx(connection, self._worker, self._lease_ms, now_at), ops)
+        return book.apply_all(_PostgresTx(connection, self._worker, self._lease_ms, now_at), ops)
+
+
+def _is_at_fault(error: Exception) -> bool:
+    """Whether the batch itself is wrong (its values, a constraint) rather than the database away or busy."""
+    if not isinstance(error, DBAPIError):
+        return False
+    state = getattr(error.orig, "sqlstate", None) or ""
+    # asyncpg says ValueError where it cannot even send a value.
+    return state[:2] in ("22", "23", "42") or isinstance(
+        getattr(error.orig, "__cause__", None), ValueError
+    )
 
 
 _NOW = text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)")
-
-
-def _account(op: Op) -> str:
-    return getattr(op, "account", "")

@@ -1,6 +1,7 @@
 """What may be forgotten: counters of minutes long gone, and reservations that ended. Entries are kept for ever."""
 
 from infra.kit.db import Database, sql
+from metering_proxy import changes
 
 _MINUTES_KEPT_MS = 2 * 86_400_000
 _RESERVATIONS_KEPT_MS = 35 * 86_400_000
@@ -20,3 +21,4 @@ async def tidy(db: Database) -> None:
         now_at = await tx.now_at()
         await tx.execute(_MINUTES, {"before_at": now_at - _MINUTES_KEPT_MS})
         await tx.execute(_RESERVATIONS, {"before_at": now_at - _RESERVATIONS_KEPT_MS})
+        await changes.forget(tx)

@@ -1,29 +1,35 @@
 """What the ledger's algorithm needs of a transaction that a store holds open. SQL that both databases speak."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from sqlalchemy import Table
 
+Values = Mapping[str, Any]
+
 
 class Tx(Protocol):
-    """What the algorithm needs of a transaction. `now_at` is the database's clock, `lease_ms` a lease's length."""
+    """What the algorithm needs of a transaction. `now_at` is the database's clock, `lease_ms` a lease's length.
+
+    `lock` ends a query whose rows nobody else may change until the transaction is over; it is empty where a
+    transaction that writes is alone anyway.
+    """
 
     now_at: int
     lease_ms: int
     worker: str
+    lock: str
 
-    def rows(self, sql: str, values: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+    def rows(self, sql: str, values: Values) -> Sequence[Sequence[Any]]:
         """The rows of a query (or of RETURNING)."""
         ...
 
-    def run(self, sql: str, values: Mapping[str, Any]) -> int:
+    def run(self, sql: str, values: Values) -> int:
         """Runs a statement; the number of rows that it changed."""
         ...
 
-    def savepoint(self) -> AbstractContextManager[None]:
-        """What is written inside is undone alone if it raises."""
+    def many(self, sql: str, values: Sequence[Values]) -> None:
+        """Runs a statement once for each of `values`, in one go."""
         ...
 
 

@@ -5,7 +5,6 @@ releases, renewals) is tried again until it is committed or the process ends, wh
 """
 
 import asyncio
-import contextlib
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -13,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.kit.errors import AlcoveError
-from metering_proxy.ledger.ops import Op, Release, Reserve, Reserved, Settle, Sweep
-from metering_proxy.ledger.stores import Result, Store
+from metering_proxy.ledger.ops import Answer, Op, Release, Reserve, Reserved, Settle, Sweep
+from metering_proxy.ledger.stores import Away, Store
 
 _log = logging.getLogger(__name__)
 _BATCH = 256
@@ -49,9 +48,8 @@ class Writer:
         Raises `unavailable` (reason `ledger`) by the answer where the database does not take it.
         """
         waiting = _Waiting(op, asyncio.get_running_loop().create_future())
-        waiting.answer.add_done_callback(_seen)
         if self._closing:
-            waiting.answer.set_exception(_unavailable())
+            _refuse(waiting)
         else:
             self._queue.append(waiting)
             self._wake.set()
@@ -87,43 +85,66 @@ class Writer:
         return batch
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
-        try:
-            answers = await self._store.apply([waiting.op for waiting in batch])
-        except Exception as error:
-            await self._failed(batch, error)
-            return
+        answers = await apply_each(self._store, [waiting.op for waiting in batch])
+        away: list[_Waiting] = []
         for waiting, answer in zip(batch, answers, strict=True):
-            self._tell(waiting, answer)
+            if isinstance(answer, Away):
+                away.append(waiting)
+            elif isinstance(answer, Exception):
+                _log.error(
+                    "ledger operation failed",
+                    exc_info=answer,
+                    extra={"op": type(waiting.op).__name__},
+                )
+                _refuse(waiting)
+            else:
+                self._tell(waiting, answer)
+        if away:
+            await self._put_off(away)
 
-    def _tell(self, waiting: _Waiting, answer: Result) -> None:
-        if isinstance(answer, Exception):
-            _log.error(
-                "ledger operation failed",
-                exc_info=answer,
-                extra={"op": type(waiting.op).__name__},
-            )
-            answer = _unavailable()
-        if waiting.answer.cancelled():
-            if isinstance(waiting.op, Reserve) and isinstance(answer, Reserved):
-                self.submit(Release(waiting.op.request_id))
-        elif isinstance(answer, Exception):
-            waiting.answer.set_exception(answer)
-        else:
+    def _tell(self, waiting: _Waiting, answer: Answer) -> None:
+        if not waiting.answer.cancelled():
             waiting.answer.set_result(answer)
+        elif isinstance(answer, Reserved) and isinstance(waiting.op, Reserve):
+            self.submit(Release(waiting.op.request_id))
 
-    async def _failed(self, batch: Sequence[_Waiting], error: Exception) -> None:
-        """The transaction failed as a whole: what must not be lost waits and is tried again, first of all."""
-        _log.warning(
-            "ledger batch failed", extra={"error": type(error).__name__, "size": len(batch)}
-        )
-        again = [waiting for waiting in batch if isinstance(waiting.op, _LASTING)]
+    async def _put_off(self, batch: Sequence[_Waiting]) -> None:
+        """The database is away: what must not be lost waits and is tried again, first of all."""
+        _log.warning("ledger is away", extra={"size": len(batch)})
+        again = []
         for waiting in batch:
             waiting.tries += 1
-            if waiting not in again and not waiting.answer.done():
-                waiting.answer.set_exception(_unavailable())
+            if isinstance(waiting.op, _LASTING):
+                again.append(waiting)
+            else:
+                _refuse(waiting)
         if again:
             self._queue.extendleft(reversed(again))
             await asyncio.sleep(_RETRY_S[min(again[0].tries, len(_RETRY_S)) - 1])
+
+
+async def apply_each(store: Store, ops: Sequence[Op]) -> list[Answer | Exception]:
+    """An answer for each operation, or what went wrong with that one; `Away` with those that have to wait.
+
+    One at fault spoils its batch: then each is done by itself, so that it takes nobody else along.
+    """
+    try:
+        return [*await store.apply(ops)]
+    except Away as away:
+        return [away] * len(ops)
+    except Exception as error:
+        if len(ops) == 1:
+            return [error]
+    answers: list[Answer | Exception] = []
+    for op in ops:
+        answers += await apply_each(store, [op])
+    return answers
+
+
+def _refuse(waiting: _Waiting) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(_unavailable())
+        waiting.answer.exception()  # seen: an answer that nobody awaits is no accident
 
 
 def _unavailable() -> AlcoveError:
@@ -133,9 +154,3 @@ def _unavailable() -> AlcoveError:
         reason="ledger",
         retry_after_s=1,
     )
-
-
-def _seen(answer: asyncio.Future[Any]) -> None:
-    """An answer that nobody awaits is no accident."""
-    with contextlib.suppress(asyncio.CancelledError):
-        answer.exception()

@@ -1,5 +1,6 @@
 """From a model's name to one model of one connection, once a request; and the list of what can be called."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,8 +9,9 @@ from metering_proxy import wire
 from metering_proxy.pricing import Price
 from metering_proxy.providers.connections import Connection, Model
 from metering_proxy.providers.detection import Detection
+from metering_proxy.providers.fallbacks import Fallbacks
 from metering_proxy.providers.providers import Providers
-from metering_proxy.wires.wire import Kind
+from metering_proxy.wires.wire import Kind, Shape
 
 DEFAULT = "default"
 
@@ -26,8 +28,8 @@ class Route:
 class Catalog:
     """Every connection, those that answer first in front: the admin's, then servers found here, then the demo."""
 
-    def __init__(self, providers: Providers, detection: Detection) -> None:
-        self._providers, self._detection = providers, detection
+    def __init__(self, providers: Providers, detection: Detection, fallbacks: Fallbacks) -> None:
+        self._providers, self._detection, self._fallbacks = providers, detection, fallbacks
 
     async def connections(self) -> Sequence[Connection]:
         """All connections, disabled ones too."""
@@ -35,29 +37,30 @@ class Catalog:
         ordered = sorted(found, key=lambda c: (c.kind.name == "local-embeddings", c.demo))
         return [*self._providers.connections, *ordered]
 
-    async def route(self, name: str, wire_name: str, kind: Kind, at: int) -> Route:
-        """The one model that `name` means, for that wire. Names differ in no case; nothing else is guessed.
+    async def routes(self, name: str, wire_name: str, kind: Kind, at: int) -> list[Route]:
+        """The one model that `name` means, for that wire, and those that are called in its place, in their order.
 
-        Raises `invalid` (reason `model_unknown`, `wire_mismatch`, `model_not_priced`) and
-        `unavailable` (reason `no_provider`).
+        Names differ in no case; nothing else is guessed. A model in another's place is left out where it is
+        not there now, speaks another wire, or has no price. Raises `invalid` (reason `model_unknown`,
+        `wire_mismatch`, `model_not_priced`) and `unavailable` (reason `no_provider`).
         """
         live = [c for c in await self.connections() if c.enabled]
         found = _default(live, kind) if name == DEFAULT else _named(live, name)
-        if found is None:
-            if name == DEFAULT or not live:
-                raise AlcoveError(
-                    "unavailable", "no provider is connected for this", reason="no_provider"
-                )
+        routes, others = [], self._fallbacks.of(name)
+        if found is not None:
+            routes.append(_route(found, wire_name, kind, at))
+            others = self._fallbacks.of(found[1].id)
+        elif not others and name != DEFAULT and live:
             raise AlcoveError("invalid", f"there is no model {name!r}", reason="model_unknown")
-        connection, model = found
-        if wire_name not in connection.kind.paths or model.facts.kind != kind:
+        for target in others:
+            with contextlib.suppress(AlcoveError):
+                if (other := _named(live, target)) is not None:
+                    routes.append(_route(other, wire_name, kind, at))
+        if not routes:
             raise AlcoveError(
-                "invalid", f"{model.id} is not called this way", reason="wire_mismatch"
+                "unavailable", "no provider is connected for this", reason="no_provider"
             )
-        price = model.price(at)
-        if price is None:
-            raise AlcoveError("invalid", f"{model.id} has no price", reason="model_not_priced")
-        return Route(connection, model, price)
+        return routes
 
     async def listing(self, at: int) -> wire.Models:
         """What can be called now. The demonstration model is there only while no other chat model is."""
@@ -72,6 +75,16 @@ class Catalog:
             if model.price(at) is not None
         ]
         return wire.Models(data=rows)
+
+
+def _route(found: tuple[Connection, Model], wire_name: str, kind: Kind, at: int) -> Route:
+    connection, model = found
+    if wire_name not in connection.kind.paths or model.facts.kind != kind:
+        raise AlcoveError("invalid", f"{model.id} is not called this way", reason="wire_mismatch")
+    price = model.price(at)
+    if price is None:
+        raise AlcoveError("invalid", f"{model.id} has no price", reason="model_not_priced")
+    return Route(connection, model, price)
 
 
 def _default(live: Sequence[Connection], kind: Kind) -> tuple[Connection, Model] | None:
@@ -101,16 +114,22 @@ def _named(live: Sequence[Connection], name: str) -> tuple[Connection, Model] | 
     return None
 
 
+def _wire(connection: Connection, kind: Kind) -> Shape:
+    """The wire that an agent should speak to a model there."""
+    if kind != "chat" or "openai_chat" in connection.kind.paths:
+        return "openai"
+    return "anthropic" if "anthropic_messages" in connection.kind.paths else "gemini"
+
+
 def _row(connection: Connection, model: Model, default: bool) -> wire.Model:
     facts = model.facts
-    anthropic_only = "openai_chat" not in connection.kind.paths and facts.kind == "chat"
     return wire.Model(
         id=model.id,
         owned_by=connection.id,
         alcove=wire.ModelFacts(
             default=default,
             kind=facts.kind,
-            wire="anthropic" if anthropic_only else "openai",
+            wire=_wire(connection, facts.kind),
             tools=facts.tools,
             context_tokens=facts.context_tokens,
             max_output_tokens=facts.max_output_tokens,

@@ -61,13 +61,9 @@ class Connection:
         known = [m for m in chats if m.facts.default]
         return next(iter([*chosen, *known, *chats]), None)
 
-    def headers(self) -> list[tuple[str, str]]:
-        """The headers that carry its key."""
-        if not self.key:
-            return []
-        if self.kind.auth == "bearer":
-            return [("authorization", f"Bearer {self.key}")]
-        return [("x-api-key", self.key)]
+    def headers(self, wire: str) -> list[tuple[str, str]]:
+        """The headers that carry its key on a wire (`models`: when it is asked for its list)."""
+        return [self.kind.key_header(wire, self.key)] if self.key else []
 
 
 def offered(

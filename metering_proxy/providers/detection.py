@@ -16,14 +16,15 @@ import orjson
 from infra.kit import client
 from metering_proxy.pricing import Price, Rates
 from metering_proxy.providers.connections import Connection, Model, offered
-from metering_proxy.providers.kinds import KINDS
+from metering_proxy.providers.kinds import kinds
 from metering_proxy.providers.known import Known, ModelFacts
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_S = 0.5
 _FRESH_S = 5.0
 _USABLE_S = 120.0
-_NAMES = {11434: ("ollama", "Ollama"), 1234: ("lm-studio", "LM Studio")}
+# By port: connection, kind.
+_NAMES = {11434: ("ollama", "ollama"), 1234: ("lm-studio", "lm_studio")}
 
 
 class Detection:
@@ -57,6 +58,11 @@ class Detection:
             await asyncio.shield(self._refresh)
         return self._found
 
+    def use(self, known: Known) -> None:
+        """From the next look on, models and prices are those of `known`."""
+        self._known = known
+        self._asked_s = float("-inf")
+
     async def refresh(self) -> None:
         """Asks every server now."""
         asked = [
@@ -76,7 +82,7 @@ class Detection:
     async def _ask_built_in(self, name: str, url: str) -> Connection | None:
         if await _get(url, "/health") is None:
             return None
-        kind = KINDS[name]
+        kind = kinds()[name]
         return Connection(
             id=name,
             kind=kind,
@@ -94,14 +100,14 @@ class Detection:
         except (KeyError, TypeError):
             return None
         port = urlsplit(url).port or 0
-        connection, title = _NAMES.get(port, (f"loopback-{port}", f"Local server on port {port}"))
+        connection, kind = _NAMES.get(port, (f"loopback-{port}", "openai_compatible"))
         models = tuple(_free(connection, name) for name in names if isinstance(name, str))
         if not models:
             return None
         return Connection(
             id=connection,
-            kind=KINDS["openai_compatible"],
-            name=title,
+            kind=kinds()[kind],
+            name=kinds()[kind].title if port in _NAMES else f"Local server on port {port}",
             base_url=f"{url.rstrip('/')}/v1",
             models=models,
             local=True,

@@ -1,90 +1,89 @@
-"""Kinds of providers as rows of data: which wires they speak under which paths, and how they want their key."""
+"""Kinds of providers, read from providers.toml: which wires they speak under which paths, and their ways."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
-from urllib.parse import urlsplit
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import quote, urlsplit
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
+from metering_proxy.wires.dialect import PLAIN, Dialect
 
-_CHAT, _EMBEDDINGS, _MESSAGES = "openai_chat", "openai_embeddings", "anthropic_messages"
-_OPENAI = {_CHAT: "/chat/completions", _EMBEDDINGS: "/embeddings"}
-_ANTHROPIC = {_MESSAGES: "/v1/messages"}
-_AT_ROOT = {_CHAT: "/v1/chat/completions", _MESSAGES: "/v1/messages"}
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"]
+_FILE = Path(__file__).parents[1] / "providers.toml"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`paths` by wire, after the base URL. `limit_field`: where an OpenAI chat request without a token limit
-    is given one. `caches_unasked`: input may be written to a cache, at its rate, though nobody asked."""
+    """One row; its fields are explained at the head of providers.toml."""
 
     name: str
     title: str
     paths: Mapping[str, str]
     models_path: str
-    auth: Literal["bearer", "x-api-key"]
+    auth: Auth = "bearer"
+    auth_on: Mapping[str, Auth] | None = None
     base_url: str | None = None
     version_suffix: str = ""
-    limit_field: str = "max_tokens"
+    limit_fields: tuple[str, ...] = ("max_tokens",)
+    include_usage: bool = True
     caches_unasked: bool = False
+    keyless: bool = False
+    built_in: bool = False
+    dialect: Dialect = PLAIN
+
+    def path(self, wire: str, model: str) -> str:
+        """Where a call goes, after the base."""
+        return self.paths[wire].replace("{model}", quote(model, safe="/"))
+
+    def key_header(self, wire: str, key: str) -> tuple[str, str]:
+        """The header that carries its key on one wire (`models`: when it is asked for its list)."""
+        auth = (self.auth_on or {}).get(wire, self.auth)
+        return ("authorization", f"Bearer {key}") if auth == "bearer" else (auth, key)
 
 
-KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind(
-            "openai",
-            "OpenAI",
-            _OPENAI,
-            "/models",
-            "bearer",
-            base_url="https://api.openai.com/v1",
-            version_suffix="/v1",
-            limit_field="max_completion_tokens",
-            caches_unasked=True,
-        ),
-        Kind(
-            "anthropic",
-            "Anthropic",
-            _ANTHROPIC,
-            "/v1/models",
-            "x-api-key",
-            base_url="https://api.anthropic.com",
-        ),
-        Kind(
-            "openai_compatible",
-            "OpenAI-compatible server",
-            _OPENAI,
-            "/models",
-            "bearer",
-            version_suffix="/v1",
-            caches_unasked=True,
-        ),
-        Kind(
-            "anthropic_compatible",
-            "Anthropic-compatible server",
-            _ANTHROPIC,
-            "/v1/models",
-            "x-api-key",
-        ),
-        Kind("local", "Local model", _AT_ROOT, "/v1/models", "bearer"),
-        Kind(
-            "local-embeddings",
-            "Local embeddings",
-            {_EMBEDDINGS: "/v1/embeddings"},
-            "/v1/models",
-            "bearer",
-        ),
-    )
-}
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """Every kind by name. Raises ValueError, naming what is wrong in the file."""
+    return load(_FILE)
+
+
+def load(path: Path) -> Mapping[str, Kind]:
+    """The kinds in `path`, in its order. Raises ValueError, naming what is wrong."""
+    found: dict[str, Kind] = {}
+    for row in tomllib.loads(path.read_text())["provider"]:
+        try:
+            kind = _kind(row)
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"{path.name}: {row.get('name')}: {error}") from error
+        if kind.name in found:
+            raise ValueError(f"{path.name}: {kind.name} stands there twice")
+        found[kind.name] = kind
+    return found
+
+
+def _kind(row: dict[str, Any]) -> Kind:
+    dialect = {name: _tuple(value) for name, value in row.get("dialect", {}).items()}
+    values = {name: _tuple(value) for name, value in row.items() if name != "dialect"}
+    kind = Kind(**values, dialect=Dialect(**dialect) if dialect else PLAIN)
+    ways = {kind.auth, *(kind.auth_on or {}).values()}
+    if unknown := ways - set(get_args(Auth)):
+        raise KeyError(f"unknown way to show a key: {', '.join(sorted(unknown))}")
+    return kind
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def base_url(kind: Kind, given: str | None) -> str:
     """The base that paths are appended to. Raises `invalid` (details.fields names base_url).
 
-    OpenAI's wire has its version in the base (`…/v1`), Anthropic's in the paths; a bare host or a
-    pasted `/v1` means the same either way.
+    Some have their version in the base (`…/v1`), others in the paths; a bare host or a pasted `/v1` means
+    the same either way.
     """
     url = (given or kind.base_url or "").strip().rstrip("/")
     if not url:

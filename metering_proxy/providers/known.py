@@ -1,4 +1,4 @@
-"""The reviewed models and prices of prices.toml. Read once, at start; nothing is fetched."""
+"""The reviewed models and prices of prices.toml. Nothing is fetched."""
 
 import tomllib
 from collections.abc import Mapping
@@ -12,9 +12,12 @@ from infra.kit import money
 from metering_proxy.pricing import Price, Rates
 from metering_proxy.wires.wire import Kind
 
-_FILE = Path(__file__).parents[1] / "prices.toml"
+FILE = Path(__file__).parents[1] / "prices.toml"
 _RATES = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
-_OTHER_RATES = ("audio_input", "audio_output", "web_search")
+_OTHER_RATES = (
+    "audio_input", "audio_output", "web_search", "image_input", "image_output", "request",
+)  # fmt: skip
+_UNITS = ("per_image", "per_minute", "per_million_characters")
 _MODEL_FIELDS = {
     "provider", "id", "aliases", "kind", "context_tokens", "bound_tokens", "max_output_tokens",
     "image_tokens", "tools", "demo", "default", "profile", "price",
@@ -54,7 +57,7 @@ class KnownModel:
 Known = Mapping[str, tuple[KnownModel, ...]]
 
 
-def load(path: Path = _FILE) -> Known:
+def load(path: Path = FILE) -> Known:
     """The models in `path` by kind of provider. Raises ValueError, naming what is wrong."""
     found: dict[str, list[KnownModel]] = {}
     for item in tomllib.loads(path.read_text())["model"]:
@@ -90,7 +93,7 @@ def _model(item: dict[str, Any]) -> KnownModel:
 
 
 def _price(model: str, row: dict[str, Any]) -> Price:
-    known = {"from", "tiers", "long_context", *_RATES, *_OTHER_RATES}
+    known = {"from", "tiers", "long_context", *_RATES, *_OTHER_RATES, *_UNITS}
     if unknown := row.keys() - known:
         raise ValueError(f"unknown {', '.join(sorted(unknown))}")
     day: date = row["from"]
@@ -101,10 +104,25 @@ def _price(model: str, row: dict[str, Any]) -> Price:
         rates=_rates(row),
         tiers={name: Fraction(factor) for name, factor in row.get("tiers", {}).items()},
         long_above=long["above"] if long else None,
-        long_rates=_rates(long) if long else None,
+        # What a long request does not say of itself costs what it costs in a short one.
+        long_rates=_rates({**row, **long}) if long else None,
+        units=_units(row),
     )
+
+
+def _units(row: dict[str, Any]) -> dict[str, Fraction]:
+    """Prices of what is not counted in tokens (Price.units)."""
+    found = {
+        f"image {kind}": Fraction(money.parse_usd(usd))
+        for kind, usd in row.get("per_image", {}).items()
+    }
+    if "per_minute" in row:
+        found["millisecond"] = Fraction(money.parse_usd(row["per_minute"]), 60_000)
+    if "per_million_characters" in row:
+        found["character"] = Fraction(money.parse_usd(row["per_million_characters"]), 1_000_000)
+    return found
 
 
 def _rates(row: dict[str, Any]) -> Rates:
     names = [name for name in (*_RATES, *_OTHER_RATES) if name in row]
-    return Rates(**{name: money.parse_usd(row[name]) for name in names})
+    return Rates(**{"input": 0, **{name: money.parse_usd(row[name]) for name in names}})

@@ -32,7 +32,7 @@ async def probe(connection: Connection, upstreams: Upstreams, clock: Clock) -> w
 
 
 async def _ask(connection: Connection, upstreams: Upstreams) -> tuple[int, bytes]:
-    headers = [("accept", "application/json"), *connection.headers()]
+    headers = [("accept", "application/json"), *connection.headers("models")]
     if connection.kind.auth == "x-api-key":
         headers.append(("anthropic-version", "2023-06-01"))
     async with upstreams.use(connection) as upstream:

@@ -11,10 +11,10 @@ from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading, Transaction
 from infra.kit.errors import AlcoveError
 from infra.kit.seal import Sealer
-from metering_proxy import wire
+from metering_proxy import changes, wire
 from metering_proxy.models import provider, provider_model, provider_price
 from metering_proxy.providers.connections import Connection, offered
-from metering_proxy.providers.kinds import KINDS, base_url, field
+from metering_proxy.providers.kinds import base_url, field, kinds
 from metering_proxy.providers.known import Known
 
 _RESERVED = frozenset(("local", "local-embeddings", "ollama", "lm-studio", "default"))
@@ -22,7 +22,7 @@ _UNSLUG = re.compile(r"[^a-z0-9]+")
 
 
 class Providers:
-    """Connections by id. Every change is live in this process when it returns."""
+    """Connections by id. Every change is live in this process when it returns, and in all within a second."""
 
     def __init__(self, db: Database, sealer: Sealer, known: Known, clock: Clock) -> None:
         self._db, self._sealer, self._known, self._clock = db, sealer, known, clock
@@ -40,16 +40,19 @@ class Providers:
             raise AlcoveError("not_found", "there is no such connection")
         return found
 
-    async def load(self) -> None:
-        """Reads every row anew."""
+    async def load(self, known: Known | None = None) -> None:
+        """Reads every row anew, by another price file if given; calls under way keep what they began with."""
+        self._known = known or self._known
         async with self._db.read() as reading:
             self._connections = await self._read(reading)
 
     async def create(self, new: wire.NewProvider) -> Connection:
         """Makes a connection. Raises `invalid` with `details.fields`."""
-        kind = KINDS[new.kind]
+        kind = kinds().get(new.kind)
+        if kind is None or kind.built_in:
+            raise field("kind", f"there is no kind of provider {new.kind!r}")
         url = base_url(kind, new.base_url)
-        if kind.base_url is not None and not new.key:
+        if not kind.keyless and not new.key:
             raise field("key", "the provider's key is needed")
         self._check_models(new.kind, new.models, new.default_model)
         now_at = self._clock.now_at()
@@ -73,6 +76,7 @@ class Providers:
             await self._put_models(tx, connection, new.models, now_at)
             if new.make_default:
                 await _make_default(tx, connection)
+            await changes.note(tx, "provider", connection)
         await self.load()
         return self.get(connection)
 
@@ -101,6 +105,7 @@ class Providers:
                 await self._put_models(tx, connection, models, values["changed_at"])
             if change.make_default:
                 await _make_default(tx, connection)
+            await changes.note(tx, "provider", connection)
         await self.load()
         return self.get(connection)
 
@@ -113,6 +118,7 @@ class Providers:
         async with self._db.transaction() as tx:
             await tx.execute(delete(provider_model).where(provider_model.c.provider == connection))
             await tx.execute(delete(provider).where(provider.c.id == connection))
+            await changes.note(tx, "provider", connection)
         await self.load()
 
     async def remember_probe(self, connection: str, probe: wire.Probe) -> None:
@@ -123,6 +129,7 @@ class Providers:
                 .where(provider.c.id == connection)
                 .values(probe=probe.model_dump_json())
             )
+            await changes.note(tx, "provider", connection)
         await self.load()
 
     def _sealed(self, connection: str, key: str | None) -> dict[str, str | None]:
@@ -132,7 +139,7 @@ class Providers:
         if not text.isascii() or not text.isprintable() or " " in text:
             raise field("key", "a key has no spaces and no special characters")
         hint = text[-4:] if len(text) >= 12 else "****"
-        return {"sealed_key": self._sealer.seal(text, _context(connection)), "key_hint": hint}
+        return {"sealed_key": self._sealer.seal(text, context(connection)), "key_hint": hint}
 
     def _check_models(
         self, kind: str, models: Sequence[wire.ModelRow], default: str | None
@@ -201,7 +208,7 @@ class Providers:
     def _connection(
         self, row: Mapping[str, Any], priced: Sequence[Mapping[str, Any]]
     ) -> Connection:
-        kind = KINDS[row["kind"]]
+        kind = kinds()[row["kind"]]
         sealed = row["sealed_key"]
         return Connection(
             id=row["id"],
@@ -209,7 +216,7 @@ class Providers:
             name=row["name"],
             base_url=row["base_url"],
             models=offered(row["id"], kind, self._known, priced),
-            key=self._sealer.open(sealed, _context(row["id"])) if sealed else None,
+            key=self._sealer.open(sealed, context(row["id"])) if sealed else None,
             key_hint=row["key_hint"],
             default_model=row["default_model"],
             is_default=bool(row["is_default"]),
@@ -242,14 +249,15 @@ async def _make_default(tx: Transaction, connection: str) -> None:
 
 
 def _free_id(kind: str, name: str, taken: set[str]) -> str:
-    """An id that reads well before a model's name: the kind of the two big ones, else the name given."""
-    base = kind if kind in ("openai", "anthropic") else _UNSLUG.sub("-", name.lower()).strip("-")
+    """An id that reads well before a model's name: the kind where it is one provider, else the name given."""
+    base = kind if not kinds()[kind].keyless else _UNSLUG.sub("-", name.lower()).strip("-")
     base = base[:40] or "provider"
     candidates = [base, *(f"{base}-{n}" for n in range(2, 1000))]
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def _context(connection: str) -> str:
+def context(connection: str) -> str:
+    """What a sealed key is bound to: it opens nothing in another row."""
     return f"provider/{connection}/key"
 
 

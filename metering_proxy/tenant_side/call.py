@@ -1,56 +1,35 @@
-"""One call, from a whole request to one ending: admit → route → hold → send → pass on → settle.
+"""One call, from a whole request to one ending: admit → route → hold, then send → pass on → settle (sending.py).
 
-The order is the promise: nothing is sent before a hold is durable and marked as sent, and whatever happens after
-that ends in exactly one settlement, which the ledger's writer makes even if this task is gone.
+The order is the promise: nothing is sent before a hold is durable, and whatever happens after that ends in exactly
+one settlement, which the ledger's writer makes even if this task is gone.
 """
 
 import asyncio
 import logging
+import math
 import time
-from dataclasses import dataclass
-
-from opentelemetry.trace import Span
+from collections.abc import Sequence
 
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
-from infra.kit.relay import RelayRequest, RelayResponse
-from metering_proxy.keys import InstanceKey
+from metering_proxy.keys import Key
 from metering_proxy.ledger.ledger import Hold, Ledger
 from metering_proxy.ledger.ops import Refused
-from metering_proxy.ledger.windows import Calendar
-from metering_proxy.providers.catalog import Catalog
+from metering_proxy.own_keys import OwnKeys
+from metering_proxy.providers.breakers import Breakers
+from metering_proxy.providers.catalog import Catalog, Route
 from metering_proxy.providers.upstreams import Upstreams
-from metering_proxy.telemetry import Telemetry, describe
-from metering_proxy.tenant_side import headers, settling
+from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenant_side.holding import Terms, refused, reserve_op, terms
-from metering_proxy.tenant_side.tee import Tee
-from metering_proxy.tenants import Tenants
-from metering_proxy.wires.wire import Ask, Reader, Wire
+from metering_proxy.tenant_side.sending import Sending
+from metering_proxy.tenant_side.under_way import Call
+from metering_proxy.tenants import Standing, Tenants
+from metering_proxy.wires.wire import Ask, Outside, Wire
 
 _log = logging.getLogger(__name__)
 # How long an answer is read on after its caller has left: what was generated is billed, so it is counted.
 DRAIN_S = 120.0
-# Reasons of failures after which the provider has seen nothing of the call.
-_NEVER_SENT = frozenset(("unreachable", "saturated"))
-
-
-@dataclass(slots=True)
-class Call:
-    """A call that holds money. `outcome` says how it ended, should it end at this moment."""
-
-    id: str
-    wire: Wire
-    key: InstanceKey
-    terms: Terms
-    hold: Hold
-    reader: Reader
-    began_s: float
-    span: Span | None = None
-    outcome: str = "no_answer"
-    status: int = 0
-    sent: bool = False
-    settled: bool = False
 
 
 class Calls:
@@ -61,32 +40,40 @@ class Calls:
         *,
         tenants: Tenants,
         catalog: Catalog,
+        own_keys: OwnKeys,
         upstreams: Upstreams,
+        breakers: Breakers,
         ledger: Ledger,
-        calendar: Calendar,
         telemetry: Telemetry,
         clock: Clock,
         drain_s: float = DRAIN_S,
     ) -> None:
-        self._tenants, self._catalog, self._upstreams = tenants, catalog, upstreams
-        self._ledger, self._calendar, self._telemetry = ledger, calendar, telemetry
-        self._clock, self._drain_s = clock, drain_s
+        self._tenants, self._catalog, self._own_keys = tenants, catalog, own_keys
+        self._breakers, self._ledger, self._telemetry = breakers, ledger, telemetry
+        self._clock = clock
+        self._sending = Sending(upstreams, breakers, ledger, telemetry, drain_s)
         self._running: set[asyncio.Task[None]] = set()
 
-    async def answer(self, exchange: Exchange, wire: Wire, key: InstanceKey, call_id: str) -> None:
+    async def answer(
+        self, exchange: Exchange, wire: Wire, named: str, key: Key, call_id: str
+    ) -> None:
         """Answers one call. Raises the refusal, or the failure that cuts an answer which has begun.
 
+        `named`: the model that the path names, empty where the body does.
         Once something is held the call goes on by itself: a caller who leaves cancels this coroutine only.
         """
         standing = self._tenants.standing(key.tenant)
         standing.admit()
         body = await exchange.body()
         began_s, started_at = time.perf_counter(), self._clock.now_at()
-        ask = wire.read(body)
-        route = await self._catalog.route(ask.model, wire.name, ask.kind, started_at)
-        agreed = terms(ask, route, standing, started_at)
-        hold = await self._hold(agreed, wire, key, call_id)
-        call = Call(call_id, wire, key, agreed, hold, wire.reader(), began_s)
+        content_type = exchange.header("content-type") or ""
+        ask = wire.read(body, Outside(named, exchange.query, content_type))
+        routes = await self._catalog.routes(ask.model, wire.name, ask.kind, started_at)
+        others = self._agreed(ask, routes, standing, key.tenant, started_at)
+        agreed = self._first(others)
+        hold = await self._hold(agreed, others, wire, key, call_id)
+        reader = wire.reader(ask, agreed.route.connection.kind.dialect)
+        call = Call(call_id, wire, key, agreed, hold, reader, began_s, others)
         task = asyncio.create_task(self._run(call, exchange), name=f"call-{call_id}")
         self._running.add(task)
         task.add_done_callback(self._finished)
@@ -95,6 +82,66 @@ class Calls:
         except asyncio.CancelledError:
             exchange.gone = True
             raise
+
+    def _agreed(
+        self, ask: Ask, routes: Sequence[Route], standing: Standing, tenant: str, at: int
+    ) -> list[Terms]:
+        """The terms of each model that may answer. One that somebody else would pay is none of them."""
+        found: list[Terms] = []
+        for n, wanted in enumerate(routes):
+            route, payer = self._own_keys.applied(wanted, tenant)
+            try:
+                agreed = terms(ask, route, standing, at, payer)
+            except AlcoveError:
+                if n == 0:
+                    raise
+            else:
+                if not found or found[0].payer == payer:
+                    found.append(agreed)
+        return found
+
+    def _first(self, agreed: list[Terms]) -> Terms:
+        """Takes the first that may be called now out of the list, with those before it.
+
+        Raises `unavailable` (reason `provider_resting`) where every provider has failed again and again.
+        """
+        everyone = list(agreed)
+        while agreed:
+            found = agreed.pop(0)
+            if self._breakers.admits(found.breaker):
+                return found
+        rest_s = min(self._breakers.rest_s(one.breaker) for one in everyone)
+        raise AlcoveError(
+            "unavailable",
+            "the provider has failed again and again, and is left alone for a while",
+            reason="provider_resting",
+            retry_after_s=max(1, math.ceil(rest_s)),
+        )
+
+    async def _hold(
+        self, agreed: Terms, others: Sequence[Terms], wire: Wire, key: Key, call_id: str
+    ) -> Hold:
+        op = reserve_op(agreed, wire.name, key.tenant, call_id, others)
+        try:
+            answer = await self._ledger.reserve(op)
+            if isinstance(answer, Refused):
+                raise refused(answer)
+        except BaseException:
+            self._breakers.undecided(agreed.breaker)
+            raise
+        self._telemetry.open.inc()
+        self._telemetry.reserved.inc(answer.charge_held_nanos)
+        return answer
+
+    async def _run(self, call: Call, exchange: Exchange) -> None:
+        if not self._telemetry.traces:
+            await self._sending.carry_out(call, exchange)
+            return
+        route, traceparent = call.terms.route, exchange.header("traceparent")
+        operation, provider = call.wire.operation, route.connection.id
+        with self._telemetry.span(operation, provider, route.model.id, traceparent) as span:
+            call.span = span
+            await self._sending.carry_out(call, exchange)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         """Forgets a call; what it raised was for a caller who may have left."""
@@ -107,145 +154,3 @@ class Calls:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
-
-    async def _run(self, call: Call, exchange: Exchange) -> None:
-        route = call.terms.route
-        traceparent = exchange.header("traceparent")
-        operation, model = call.wire.operation, route.model.id
-        with self._telemetry.span(operation, route.connection.id, model, traceparent) as span:
-            call.span = span
-            await self._carry_out(call, exchange)
-
-    async def _hold(self, agreed: Terms, wire: Wire, key: InstanceKey, call_id: str) -> Hold:
-        op = reserve_op(agreed, wire.name, key.tenant, call_id, self._calendar)
-        answer = await self._ledger.reserve(op)
-        if isinstance(answer, Refused):
-            raise refused(answer)
-        self._telemetry.open.inc()
-        self._telemetry.reserved.inc(answer.charge_held_nanos)
-        return answer
-
-    async def _carry_out(self, call: Call, exchange: Exchange) -> None:
-        """Sends the call and ends it in one way, whatever is raised on the way."""
-        try:
-            if not await self._ledger.dispatch(call.hold):
-                raise AlcoveError("unavailable", "the hold ran out before the call", reason="lease")
-            await self._send(call, exchange)
-        except AlcoveError as error:
-            call.sent = call.sent and error.reason not in _NEVER_SENT
-            raise
-        finally:
-            if not call.sent:
-                self._release(call)
-            elif not call.settled:
-                self._settle(call)
-
-    async def _send(self, call: Call, exchange: Exchange) -> None:
-        connection, ask = call.terms.route.connection, call.terms.ask
-        path = connection.kind.paths[call.wire.name]
-        passed = headers.to_provider(exchange, connection, encoded=not ask.strip_usage)
-        data = call.terms.body(call.hold.limit)
-        async with self._upstreams.use(connection) as upstream:
-            self._telemetry.overhead.observe(time.perf_counter() - call.began_s)
-            call.sent = True
-            response = await upstream.open(RelayRequest("POST", path, passed, data))
-            exchange.let_body_go()
-            try:
-                call.status = response.status
-                await self._pass_on(call, exchange, response, ask)
-            finally:
-                await response.close()
-
-    async def _pass_on(
-        self, call: Call, exchange: Exchange, response: RelayResponse, ask: Ask
-    ) -> None:
-        """Passes the answer on as it comes, reads a copy, settles, and only then lets it end."""
-        good = 200 <= response.status < 300
-        events = good and headers.one(response.headers, "content-type").startswith(
-            "text/event-stream"
-        )
-        encoding = headers.one(response.headers, "content-encoding")
-        tee = Tee(call.reader, events=events, encoding=encoding, strip=ask.strip_usage and good)
-        resized = events and ask.strip_usage
-        told = call.terms.announced(call.id, call.hold.limit)
-        await exchange.start(
-            response.status, headers.to_caller(response.headers, ours=told, resized=resized)
-        )
-        call.outcome = "cut" if good else "provider_error"
-        try:
-            await self._pump(call, exchange, response, tee)
-        except AlcoveError:
-            await exchange.write(tee.cut())
-            raise
-        rest = tee.end()
-        if tee.unread:
-            self._telemetry.parse_errors.inc()
-        if call.outcome == "cut":
-            failed = call.reader.found.failed
-            call.outcome = "error" if failed else "left" if exchange.gone else "complete"
-        self._settle(call)
-        await exchange.write(rest)
-        exchange.end()
-
-    async def _pump(
-        self, call: Call, exchange: Exchange, response: RelayResponse, tee: Tee
-    ) -> None:
-        found, hold = call.reader.found, call.hold
-        first, left_s = True, 0.0
-        async for chunk in response.chunks():
-            out = tee.feed(chunk)
-            if first:
-                first = False
-                self._telemetry.ttft.observe(time.perf_counter() - call.began_s)
-            if found.text_bytes and not hold.seen:
-                hold.seen = found.output_estimate
-                self._ledger.first_output(hold)
-            hold.seen = found.output_estimate
-            if not exchange.gone:
-                await exchange.write(out)
-            elif not left_s:
-                left_s = time.monotonic()
-            elif time.monotonic() - left_s > self._drain_s:
-                call.outcome = "left"
-                return
-
-    def _release(self, call: Call) -> None:
-        self._ledger.release(call.hold)
-        self._ended(call, "not_sent")
-
-    def _settle(self, call: Call) -> None:
-        call.settled = True
-        verdict = settling.verdict(call.terms, call.reader.found, call.outcome)
-        op = settling.settle_op(call.id, call.terms, verdict, call.outcome)
-        self._ledger.settle(op)
-        self._ended(call, call.outcome)
-        connection, model = call.terms.route.connection.id, call.terms.route.model.id
-        self._telemetry.used(verdict.usage)
-        self._telemetry.cost.labels(connection, model, call.terms.payer).inc(op.cost_nanos)
-        if verdict.estimated is not None:
-            self._telemetry.estimated.labels(verdict.estimated).inc()
-        if verdict.unknown_tier:
-            self._telemetry.unpriced.inc()
-        describe(call.span, verdict.usage, op.response_model, call.outcome)
-        _log.info(
-            "call",
-            extra={
-                "wire": call.wire.name,
-                "model": model,
-                "status": call.status,
-                "outcome": call.outcome,
-                "estimated": verdict.estimated,
-                "input_tokens": verdict.usage.total_input,
-                "output_tokens": verdict.usage.output,
-                "charge_nanos": op.charge_nanos,
-                "limit": call.hold.limit,
-                "ms": round((time.perf_counter() - call.began_s) * 1000, 1),
-            },
-        )
-
-    def _ended(self, call: Call, outcome: str) -> None:
-        route = call.terms.route
-        self._telemetry.open.dec()
-        self._telemetry.reserved.dec(call.hold.charge_held_nanos)
-        labels = (call.wire.name, route.connection.id, route.model.id, outcome)
-        self._telemetry.requests.labels(*labels).inc()

@@ -1,6 +1,6 @@
-"""The door of a tenant's socket: which paths exist, whose key it is, and refusals. Calls are call.py's matter.
+"""The door of a tenant's socket: whose key it is, and refusals. Calls are call.py's matter.
 
-Any path that is not named here does not exist: an upstream path without a meter would be free.
+Any path that wires/paths.py does not name does not exist: an upstream path without a meter would be free.
 """
 
 import logging
@@ -9,23 +9,19 @@ import re
 from infra.kit import ids, log
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
-from metering_proxy.keys import InstanceKey, Keys
+from metering_proxy.egress.egress import Egress
+from metering_proxy.keys import Key, Keys
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.refusals import refusal
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side import headers
 from metering_proxy.tenant_side.call import Calls
 from metering_proxy.tenant_side.exchange import Exchange
-from metering_proxy.wires.anthropic_messages import AnthropicMessages
-from metering_proxy.wires.openai_chat import OpenAiChat
-from metering_proxy.wires.openai_embeddings import OpenAiEmbeddings
-from metering_proxy.wires.wire import Shape, Wire
+from metering_proxy.tenants import Tenants
+from metering_proxy.wires import paths
 
 _log = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
-_WIRES: dict[str, Wire] = {
-    wire.path: wire for wire in (OpenAiChat(), OpenAiEmbeddings(), AnthropicMessages())
-}
 _AUDIT_EVERY_MS = 60_000
 
 
@@ -33,10 +29,17 @@ class Door:
     """What stands behind every tenant's socket."""
 
     def __init__(
-        self, keys: Keys, catalog: Catalog, calls: Calls, telemetry: Telemetry, clock: Clock
+        self,
+        keys: Keys,
+        tenants: Tenants,
+        catalog: Catalog,
+        calls: Calls,
+        egress: Egress,
+        telemetry: Telemetry,
+        clock: Clock,
     ) -> None:
-        self._keys, self._catalog, self._calls = keys, catalog, calls
-        self._telemetry, self._clock = telemetry, clock
+        self._keys, self._catalog, self._calls, self._egress = keys, catalog, calls, egress
+        self._tenants, self._telemetry, self._clock = tenants, telemetry, clock
         self._audited_at: dict[str, int] = {}
 
     async def answer(self, exchange: Exchange) -> None:
@@ -54,21 +57,25 @@ class Door:
                 await self._refuse(exchange, _internal(), call_id)
 
     async def _answer(self, exchange: Exchange, call_id: str) -> None:
-        wire = _WIRES.get(exchange.path)
+        if self._egress.takes(exchange):
+            key = await self._authenticate(exchange)
+            await self._egress.answer(exchange, key.tenant, headers.keys(exchange).pop(), call_id)
+            return
+        found = paths.find(exchange.path)
         listing = exchange.path == "/v1/models"
-        if wire is None and not listing:
+        if found is None and not listing:
             raise AlcoveError("not_found", "there is nothing at this path", reason="no_such_path")
         if exchange.method != ("GET" if listing else "POST"):
             raise AlcoveError(
                 "not_found", "this path is not called that way", reason="no_such_path"
             )
         key = await self._authenticate(exchange)
-        if wire is None:
-            await self._list(exchange)
+        if found is None:
+            await self._list(exchange, key)
         else:
-            await self._calls.answer(exchange, wire, key, call_id)
+            await self._calls.answer(exchange, *found, key, call_id)
 
-    async def _authenticate(self, exchange: Exchange) -> InstanceKey:
+    async def _authenticate(self, exchange: Exchange) -> Key:
         """The live key of this listener's tenant that the request shows. Raises `unauthorized`."""
         shown = headers.keys(exchange)
         if not shown:
@@ -83,31 +90,35 @@ class Door:
             await self._audit(exchange.tenant, key)
         raise AlcoveError("unauthorized", "this key does not open this door", reason="key")
 
-    async def _audit(self, tenant: str, key: InstanceKey) -> None:
+    async def _audit(self, tenant: str, key: Key) -> None:
         """A live key at a stranger's listener: written down, at most once a minute for a listener."""
         now_at = self._clock.now_at()
         if now_at - self._audited_at.get(tenant, 0) < _AUDIT_EVERY_MS:
             return
         self._audited_at[tenant] = now_at
         _log.warning("stranger's key", extra={"key_of": key.tenant})
-        await self._keys.note(tenant, "stranger_key", f"key of {key.tenant}/{key.generation}")
+        await self._keys.note(tenant, "stranger_key", f"{key.holder} of {key.tenant}")
 
-    async def _list(self, exchange: Exchange) -> None:
+    async def _list(self, exchange: Exchange, key: Key) -> None:
+        """The models that this key may call."""
         models = await self._catalog.listing(self._clock.now_at())
+        plan = self._tenants.standing(key.tenant).plan
+        models.data = [model for model in models.data if plan.offers(model.id)]
         body = models.model_dump_json().encode()
         await exchange.respond(200, [("content-type", "application/json")], body)
 
     async def _refuse(self, exchange: Exchange, error: AlcoveError, call_id: str) -> None:
         """Answers with a refusal, or cuts an answer that had begun."""
-        wire = _WIRES.get(exchange.path)
-        shape: Shape = wire.shape if wire else "openai"
-        name = wire.name if wire else "none"
+        found = paths.find(exchange.path)
+        out = "egress" if self._egress.takes(exchange) else "none"
+        name = found[0].name if found else out
         reason = error.reason or error.code
         self._telemetry.refusals.labels(name, reason).inc()
-        _log.info("refused", extra={"wire": name, "reason": reason, "status": error.status})
+        told = {"wire": name, "reason": reason, "status": error.status}
+        _log.info("refused", extra=told | self._egress.described(exchange, error))
         if exchange.started:
             raise error  # the server cuts the answer, so that nobody takes it for a whole one
-        answer = refusal(error, shape, call_id, self._clock.now_at())
+        answer = refusal(error, paths.shape(exchange.path), call_id, self._clock.now_at())
         await exchange.respond(answer.status, answer.headers, answer.body)
 
 

@@ -6,7 +6,7 @@ and who still reads the provider's answer writes to nobody.
 
 from collections.abc import Sequence
 
-from infra.kit.httpd import Request
+from infra.kit.httpd import Request, Tunnel
 
 
 class Exchange:
@@ -23,9 +23,24 @@ class Exchange:
         return self._request.method
 
     @property
+    def target(self) -> str:
+        """Path and query, byte for byte; of a CONNECT, host and port."""
+        return self._request.target
+
+    @property
+    def every_header(self) -> Sequence[tuple[str, str]]:
+        """All headers, names in small letters."""
+        return self._request.headers
+
+    @property
     def path(self) -> str:
         """The request's path as it came, without its query."""
         return self._request.target.partition("?")[0]
+
+    @property
+    def query(self) -> str:
+        """Its query, empty where it has none."""
+        return self._request.target.partition("?")[2]
 
     @property
     def started(self) -> bool:
@@ -66,6 +81,10 @@ class Exchange:
         """Sends a part of the answer; waits while the caller is slower than we are."""
         if data and not self.gone:
             await self._request.write(data)
+
+    def tunnel(self, headers: Sequence[tuple[str, str]]) -> Tunnel:
+        """Accepts a CONNECT: see `Request.tunnel`."""
+        return self._request.tunnel(headers)
 
     def end(self) -> None:
         """Ends the answer."""

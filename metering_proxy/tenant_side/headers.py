@@ -1,6 +1,7 @@
 """Which headers pass, in either direction. By list: what is not named does not pass to a provider."""
 
 from collections.abc import Iterable
+from itertools import chain
 
 from infra.kit.relay import Headers, end_to_end
 from metering_proxy.providers.connections import Connection
@@ -22,15 +23,21 @@ _ANTHROPIC_VERSION = "2023-06-01"
 
 
 def keys(exchange: Exchange) -> set[str]:
-    """Every key that a request shows, in whichever header. Authorization without Bearer is the key ''."""
+    """Every key that a request shows, in whichever header. Authorization without Bearer is the key ''.
+
+    Proxy-Authorization is where a client of CONNECT shows it.
+    """
     shown = {value for name in _KEY_HEADERS for value in exchange.headers(name)}
-    for value in exchange.headers("authorization"):
+    given = (exchange.headers("authorization"), exchange.headers("proxy-authorization"))
+    for value in chain.from_iterable(given):
         kind, _, secret = value.partition(" ")
         shown.add(secret.strip() if kind.lower() == "bearer" else "")
     return shown
 
 
-def to_provider(exchange: Exchange, connection: Connection, *, encoded: bool) -> Headers:
+def to_provider(
+    exchange: Exchange, connection: Connection, wire_name: str, *, encoded: bool
+) -> Headers:
     """The headers of the request to the provider: the caller's that are listed, and our credentials.
 
     `encoded`: whether the answer may come gzipped; not where a part of it is to be taken out.
@@ -39,9 +46,9 @@ def to_provider(exchange: Exchange, connection: Connection, *, encoded: bool) ->
     accepted = exchange.header("accept-encoding") or ""
     gzip = encoded and "gzip" in accepted
     found.append(("accept-encoding", "gzip" if gzip else "identity"))
-    if connection.kind.auth == "x-api-key" and not exchange.header("anthropic-version"):
+    if wire_name.startswith("anthropic") and not exchange.header("anthropic-version"):
         found.append(("anthropic-version", _ANTHROPIC_VERSION))
-    found += connection.headers()
+    found += connection.headers(wire_name)
     return found
 
 

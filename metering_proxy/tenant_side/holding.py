@@ -1,15 +1,20 @@
 """The terms of a call: what it may use at most and what is asked of the ledger for it, as values. No I/O."""
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 from infra.kit.errors import AlcoveError
 from metering_proxy import pricing
-from metering_proxy.ledger.ops import Refused, Reserve, Window
-from metering_proxy.ledger.windows import Calendar
+from metering_proxy.ledger.ops import Refused, Reserve, Target, Window
+from metering_proxy.plans import NO_LIMIT
 from metering_proxy.pricing import Bound, Usage
 from metering_proxy.providers.catalog import Route
 from metering_proxy.tenants import Standing
+from metering_proxy.wires.openai_chat import LIMITS as OPENAI_LIMITS
 from metering_proxy.wires.wire import Ask
+
+OPERATOR = "operator"
+TENANT = "tenant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +28,72 @@ class Terms:
     bound: Bound
     wanted: int
     input_estimate: int
-    payer: str = "operator"
+    payer: str = OPERATOR
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether the tenant is charged; not where the provider has its own key and bills it itself."""
+        return self.payer == OPERATOR
+
+    @property
+    def breaker(self) -> Hashable:
+        """Whose failures are counted together: a key of the tenant's own has its own troubles."""
+        owner = None if self.is_charged else self.route.connection.key
+        return self.route.connection.id, self.route.model.id, owner
+
+    @property
+    def strips(self) -> bool:
+        """Whether the stream's usage chunk is ours to ask for and to take out."""
+        return bool(self.ask.usage_edits) and self.route.connection.kind.include_usage
+
+    @property
+    def floor(self) -> int:
+        """The least token limit that is worth a call; all of it where no member of the request lowers it."""
+        return self.ask.floor if self.ask.kind == "chat" else self.wanted
+
+    @property
+    def worst(self) -> Usage:
+        """All that the call could use, for one that cannot be estimated any better."""
+        most, image = self.bound.input_tokens, self.ask.kind == "image"
+        output = self.wanted * self.ask.choices + self.ask.extra_output
+        return Usage(
+            input=0 if self.ask.survey.audio else most,
+            audio_input=most if self.ask.survey.audio else 0,
+            output=0 if image else output,
+            image_output=output if image else 0,
+        )
+
+    def priced(self, unit: str) -> bool:
+        """Whether the model has a price for that unit."""
+        return self.route.price.counts(unit)
+
+    def estimate(self, output: int) -> Usage:
+        """About what the call used whose provider never said, where so much output was seen."""
+        counted = self.ask.counted
+        if counted is None:
+            return Usage(input=self.input_estimate, output=output)
+        return counted if self.priced(counted.unit) else self.worst
+
+    def path(self, wire_name: str) -> str:
+        """Where the request goes at the provider, after its base."""
+        path = self.route.connection.kind.path(wire_name, self.route.model.facts.id)
+        return f"{path}?{self.ask.query}" if self.ask.query else path
 
     def body(self, limit: int) -> bytes:
-        """The request for the provider. The token limit is written only where it is not what stands there."""
-        facts, ask = self.route.model.facts, self.ask
-        clamped = limit < self.wanted
-        unsaid = ask.limit is None and self.wanted > 0 and not facts.capped
-        put = limit if clamped or unsaid else None
-        field = ask.limit_field or self.route.connection.kind.limit_field
-        return ask.body(facts.id, put, field)
+        """The request for the provider. The token limit is written only where it is not what stands there,
+        or stands where the provider does not look."""
+        facts, ask, heeded = (
+            self.route.model.facts,
+            self.ask,
+            self.route.connection.kind.limit_fields,
+        )
+        given, ours = ask.limit_at or heeded[0], heeded[0]
+        limits: list[tuple[str, int]] = []
+        if limit < self.wanted or (ask.limit is None and self.wanted > 0 and not facts.capped):
+            limits.append((given, limit))
+        if given in OPENAI_LIMITS and given not in heeded:
+            limits.append((ours, limit))
+        return ask.body(facts.id, limits, ask_usage=self.strips)
 
     def announced(self, call_id: str, limit: int) -> list[tuple[str, str]]:
         """Our headers of the answer."""
@@ -42,31 +103,57 @@ class Terms:
         return ours
 
 
-def terms(ask: Ask, route: Route, standing: Standing, started_at: int) -> Terms:
-    """The terms of a request. Raises `invalid` (reason `model_not_priced`) for audio without a price."""
+def terms(
+    ask: Ask, route: Route, standing: Standing, started_at: int, payer: str = OPERATOR
+) -> Terms:
+    """The terms of a request. Raises `invalid` (reason `model_not_priced`) for what has no price there,
+    `forbidden` (reason `model_not_allowed`) for a model that the plan does not offer.
+    """
     facts, price = route.model.facts, route.price
-    if (ask.survey.audio or ask.audio_output) and price.rates.audio_input is None:
+    if not standing.plan.offers(route.model.id):
         raise AlcoveError(
-            "invalid", f"{route.model.id} has no price for audio", reason="model_not_priced"
+            "forbidden", f"the plan does not offer {route.model.id}", reason="model_not_allowed"
+        )
+    if missing := _unpriced(ask, route):
+        raise AlcoveError(
+            "invalid", f"{route.model.id} has no price for {missing}", reason="model_not_priced"
         )
     most = ask.survey.bound(context=facts.bound_tokens, image_tokens=facts.image_tokens)
     reach = ask.reach(most, automatic_cache=route.connection.kind.caches_unasked)
+    bound = pricing.bound(reach, price, standing.plan.markup_ppm)
+    if payer != OPERATOR or ask.free:
+        bound = replace(bound, input_cost=0, output_cost=0)
+    if ask.free:
+        bound = replace(bound, input_tokens=0)
     return Terms(
         ask=ask,
         route=route,
         standing=standing,
         started_at=started_at,
-        bound=pricing.bound(reach, price, standing.plan.markup_ppm),
+        bound=bound,
         wanted=_wanted(ask, route),
         input_estimate=ask.survey.estimate(
             context=facts.bound_tokens, image_tokens=facts.image_tokens
         ),
+        payer=payer,
     )
+
+
+def _unpriced(ask: Ask, route: Route) -> str | None:
+    """What the request can make happen that its model has no price for."""
+    price, counted = route.price, ask.counted
+    if counted is not None and price.counts(counted.unit):
+        return None
+    if counted is not None and not route.model.facts.max_output_tokens:
+        return counted.unit.split()[0] + "s"
+    if (ask.survey.audio or ask.audio_output) and price.rates.audio_input is None:
+        return "audio"
+    return "searches" if ask.searches and not price.rates.web_search else None
 
 
 def _wanted(ask: Ask, route: Route) -> int:
     facts = route.model.facts
-    if ask.kind == "embedding":
+    if ask.kind == "embedding" or ask.free:
         return 0
     if ask.limit is None:
         return facts.max_output_tokens
@@ -74,34 +161,46 @@ def _wanted(ask: Ask, route: Route) -> int:
 
 
 def reserve_op(
-    terms: Terms, wire_name: str, tenant: str, call_id: str, calendar: Calendar
+    terms: Terms, wire_name: str, tenant: str, call_id: str, others: Sequence[Terms] = ()
 ) -> Reserve:
-    """What is asked of the ledger."""
-    route, price, at = terms.route, terms.route.price, terms.started_at
+    """What is asked of the ledger, for a call that may also be answered on the terms of `others`."""
+    at = terms.started_at
+    spans = terms.standing.spans
     windows = []
     for limit in terms.standing.limits():
-        start_at, ends_at = calendar.span(limit.period, at)
-        windows.append(Window(limit.kind, limit.measure, start_at, ends_at, limit.limit))
-    rates = price.rates_for(terms.input_estimate)
+        start_at, ends_at = spans.span(limit.period, at)
+        counted = terms.is_charged or limit.measure != "charge"
+        most = limit.limit if counted else NO_LIMIT
+        windows.append(Window(limit.kind, limit.measure, start_at, ends_at, most))
     return Reserve(
         request_id=call_id,
         account=tenant,
         wire=wire_name,
+        target=target(terms),
+        payer=terms.payer,
+        started_at=at,
+        month_start_at=spans.span("month", at)[0],
+        windows=tuple(windows),
+        concurrent=terms.standing.plan.concurrent,
+        bound=pricing.widest([one.bound for one in (terms, *others)]) if others else terms.bound,
+        wanted=max(one.wanted for one in (terms, *others)),
+        floor=terms.floor,
+        markup_ppm=terms.standing.plan.markup_ppm,
+        plan=terms.standing.plan.stamp,
+    )
+
+
+def target(terms: Terms) -> Target:
+    """Where a call goes, with what its recovery would need."""
+    route, price = terms.route, terms.route.price
+    free = terms.ask.free
+    return Target(
         provider=route.connection.id,
         model=route.model.id,
         price_id=price.id,
-        payer=terms.payer,
-        started_at=at,
-        month_start_at=calendar.span("month", at)[0],
-        windows=tuple(windows),
-        concurrent=terms.standing.plan.concurrent,
-        bound=terms.bound,
-        wanted=terms.wanted,
-        floor=terms.ask.floor,
         input_tokens=terms.input_estimate,
-        input_cost_nanos=pricing.cost_nanos(Usage(input=terms.input_estimate), price),
-        output_rate_nanos=rates.output,
-        markup_ppm=terms.standing.plan.markup_ppm,
+        input_cost_nanos=0 if free else pricing.cost_nanos(terms.estimate(0), price),
+        output_rate_nanos=price.rates_for(terms.input_estimate).output,
     )
 
 

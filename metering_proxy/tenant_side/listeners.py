@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable
+import socket
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 
 from infra.kit import httpd, ids, unix
@@ -34,14 +35,18 @@ class Listeners:
 
     def directory(self, tenant: str, generation: int, given: str) -> str:
         """The directory, if it is that generation's own. Raises `invalid`."""
-        if not ids.is_tenant_id(tenant) or not 0 < generation < 2**31:
-            raise AlcoveError("invalid", "not the ids of a tenant and a generation")
+        self.check(tenant, generation)
         own = self._sockets_dir / "t" / tenant / str(generation) / "meter"
         if Path(given) != own:
             raise AlcoveError(
                 "invalid", f"the directory must be {own}", reason="directory", given=given
             )
         return str(own)
+
+    def check(self, tenant: str, generation: int) -> None:
+        """Raises `invalid` for what cannot be the ids of a tenant and a generation."""
+        if not ids.is_tenant_id(tenant) or not 0 < generation < 2**31:
+            raise AlcoveError("invalid", "not the ids of a tenant and a generation")
 
     async def open(self, tenant: str, generation: int, directory: str) -> None:
         """Binds the generation's socket, anew if it was bound before: the directory may be another one by now.
@@ -55,17 +60,27 @@ class Listeners:
             raise AlcoveError(
                 "invalid", f"cannot listen in {directory}: {error.strerror}", reason="directory"
             ) from error
-        listener = await httpd.listen(
-            sock, self._handler(tenant, generation), limits=self._limits, capacity=self._capacity
-        )
+        listener = await self.serve(sock, tenant, generation)
         held = self._open.get((tenant, generation))
         self._open[tenant, generation] = (listener, path)
         if held is not None:
             self._retire(held[0])
 
+    async def serve(self, sock: socket.socket, tenant: str, generation: int) -> httpd.Listener:
+        """Answers that generation's calls on a socket that listens already; whoever asks for it closes it."""
+        handler = self._handler(tenant, generation)
+        return await httpd.listen(
+            sock, handler, connect=handler, limits=self._limits, capacity=self._capacity
+        )
+
     async def open_all(self, keys: Iterable[InstanceKey]) -> None:
-        """Binds the sockets of all live generations, at start; one that cannot be bound is logged."""
+        """Binds the sockets of all live generations, at start; one that cannot be bound is logged.
+
+        Generations whose directory is not below ours belong to another process.
+        """
         for key in keys:
+            if not Path(key.directory).is_relative_to(self._sockets_dir):
+                continue
             try:
                 await self.open(key.tenant, key.generation, key.directory)
             except AlcoveError as error:
@@ -91,6 +106,17 @@ class Listeners:
             finally:
                 os.close(directory)
         await listener.close(grace_s=0)
+
+    @property
+    def tenants(self) -> set[str]:
+        """Whose listeners are open here."""
+        return {tenant for tenant, _ in self._open}
+
+    async def keep(self, tenant: str, generations: Collection[int]) -> None:
+        """Ends the listeners of the tenant's other generations: another process has ended their keys."""
+        for one, generation in list(self._open):
+            if one == tenant and generation not in generations:
+                await self.close(tenant, generation)
 
     async def shut(self, grace_s: float) -> None:
         """Ends all: no new connections, up to `grace_s` for answers under way, then they are cut.

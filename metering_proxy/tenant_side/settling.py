@@ -5,13 +5,16 @@ estimated, with the output that was forwarded, and the entry says so. A call tha
 output is entered with what it may have cost, and the customer pays nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from infra.kit import money
 from metering_proxy import pricing
-from metering_proxy.ledger.ops import Settle
+from metering_proxy.ledger.ops import Reroute, Settle
 from metering_proxy.pricing import Price, Usage
-from metering_proxy.tenant_side.holding import Terms
+from metering_proxy.providers.connections import Connection, Model
+from metering_proxy.tenant_side.holding import Terms, target
+from metering_proxy.wires.dialect import Dialect
 from metering_proxy.wires.wire import Found
 
 _FAILED = frozenset(("no_answer", "cut", "error"))
@@ -19,7 +22,10 @@ _FAILED = frozenset(("no_answer", "cut", "error"))
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`estimated`: why the usage is not the provider's own, or None. `absorbed`: cost without a charge."""
+    """`estimated`: why the usage is not the provider's own, or None. `absorbed`: cost without a charge.
+
+    `cost` in nano-USD, exactly; `stated`: it is the provider's own word. `doubt`: what its numbers leave open.
+    """
 
     usage: Usage
     price: Price
@@ -27,26 +33,57 @@ class Verdict:
     absorbed: bool
     response_model: str | None
     unknown_tier: bool
+    cost: Fraction
+    stated: bool = False
+    doubt: str | None = None
 
 
 def verdict(terms: Terms, found: Found, outcome: str) -> Verdict:
     """What the call used, at which price."""
     usage, estimated = _usage(terms, found, outcome)
     absorbed = estimated is not None and not found.text_bytes and outcome in _FAILED
-    price = _price(terms, found.model, usage)
-    unknown_tier = not price.knows_tier(usage.tier)
-    return Verdict(usage, price, estimated, absorbed, found.model, unknown_tier)
+    route = terms.route
+    price = price_of(route.connection, route.model, found.model, usage, terms.started_at)
+    price = price or route.price
+    if price.rates.request and usage.total:
+        usage = replace(usage, requests=1)
+    by_price = pricing.cost(usage, price)
+    cost, doubt = _weighed(by_price, found, route.connection.kind.dialect, estimated)
+    return Verdict(
+        usage,
+        price,
+        estimated,
+        absorbed,
+        response_model=found.model,
+        unknown_tier=not price.knows_tier(usage.tier),
+        cost=cost,
+        stated=cost is not by_price,
+        doubt=doubt,
+    )
+
+
+def _weighed(
+    by_price: Fraction, found: Found, dialect: Dialect, estimated: str | None
+) -> tuple[Fraction, str | None]:
+    """The cost, and what is doubtful about it: a stated cost counts, or is compared, as the dialect says."""
+    if found.stated is None or estimated is not None:
+        return by_price, found.doubt
+    if dialect.cost_use == "charge":
+        return found.stated, found.doubt
+    same = round(found.stated) == round(by_price)
+    return by_price, found.doubt if same else "stated_cost"
 
 
 def settle_op(call_id: str, terms: Terms, verdict: Verdict, outcome: str) -> Settle:
     """What is asked of the ledger."""
-    cost_nanos = pricing.cost_nanos(verdict.usage, verdict.price)
+    cost_nanos = money.round_half_even(verdict.cost)
     charge_nanos = money.with_markup(cost_nanos, terms.standing.plan.markup_ppm)
+    charged = terms.is_charged and not verdict.absorbed
     return Settle(
         request_id=call_id,
         usage=verdict.usage,
         cost_nanos=cost_nanos,
-        charge_nanos=0 if verdict.absorbed else charge_nanos,
+        charge_nanos=charge_nanos if charged else 0,
         outcome=outcome,
         estimated=verdict.estimated is not None,
         response_model=verdict.response_model[:200] if verdict.response_model else None,
@@ -54,28 +91,35 @@ def settle_op(call_id: str, terms: Terms, verdict: Verdict, outcome: str) -> Set
     )
 
 
+def reroute_op(call_id: str, failed: Terms, found: Found, outcome: str, onward: Terms) -> Reroute:
+    """What is asked of the ledger where an attempt failed and the call goes on: its cost is the operator's."""
+    entry = settle_op(call_id, failed, verdict(failed, found, outcome), outcome)
+    return Reroute(replace(entry, charge_nanos=0), target(onward))
+
+
 def _usage(terms: Terms, found: Found, outcome: str) -> tuple[Usage, str | None]:
-    if outcome == "provider_error" and found.usage is None:
+    if outcome in ("provider_error", "not_sent"):
         return Usage(), None  # an HTTP error: nothing was generated, nothing is billed
-    if found.usage is not None and found.finished:
-        return found.usage, None
-    if found.usage is not None:
-        return found.usage.with_output(max(found.usage.output, found.output_estimate)), outcome
-    estimate = Usage(input=terms.input_estimate, output=found.output_estimate)
+    usage = found.usage
+    if usage is not None and usage.units and not usage.total and not terms.priced(usage.unit):
+        usage = None  # the answer counts what has no price, and tells no tokens
+    if usage is not None and found.finished:
+        return usage, None
+    if usage is not None:
+        return usage.with_output(max(usage.output, found.output_estimate)), outcome
+    estimate = terms.estimate(found.output_estimate)
     return estimate, "no_usage" if outcome in ("complete", "left") else outcome
 
 
-def _price(terms: Terms, response_model: str | None, usage: Usage) -> Price:
-    """The price of the model asked for, or of the one that answered where that is dearer."""
-    asked = terms.route.price
-    if response_model is None:
-        return asked
-    answered = terms.route.connection.by_name.get(response_model.lower())
-    if answered is None or answered.id == terms.route.model.id:
-        return asked
-    other = answered.price(terms.started_at)
-    if other is None or pricing.cost(usage, other) <= pricing.cost(usage, asked):
-        return asked
+def price_of(
+    connection: Connection, asked: Model, response_model: str | None, usage: Usage, at: int
+) -> Price | None:
+    """The price of the model asked for, or of the one that answered where that is dearer; None: no price."""
+    price = asked.price(at)
+    answered = connection.by_name.get((response_model or "").lower())
+    other = None if answered is None or answered is asked else answered.price(at)
+    if price is None or other is None or pricing.cost(usage, other) <= pricing.cost(usage, price):
+        return price
     return other
 
 
@@ -94,12 +138,22 @@ def _parts(verdict: Verdict) -> dict[str, int | str]:
             "audio_input",
             "audio_output",
             "web_searches",
+            "image_input",
+            "image_output",
+            "requests",
+            "units",
         )
         if (amount := getattr(usage, name))
     }
     if usage.tier is not None:
         counted["tier"] = usage.tier[:32]
     counted["price"] = verdict.price.id
+    if usage.units:
+        counted["unit"] = usage.unit
     if verdict.absorbed:
         counted["absorbed"] = 1
+    if verdict.stated:
+        counted["stated"] = 1
+    if verdict.doubt is not None:
+        counted["doubt"] = verdict.doubt
     return counted

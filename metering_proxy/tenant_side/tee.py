@@ -1,42 +1,57 @@
 """A copy of the answer for the meter. Its bytes go on unchanged, but for the usage chunk that we asked for."""
 
+import logging
 import zlib
+from collections.abc import Callable
+from typing import Literal
 
+from metering_proxy.wires.arrays import ArraySplitter
 from metering_proxy.wires.events import Splitter
 from metering_proxy.wires.wire import Reader
 
+_log = logging.getLogger(__name__)
 _MOST_WHOLE = 32 * 1024 * 1024
 _READABLE = ("gzip", "x-gzip", "deflate")
 _GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+Framing = Literal["events", "array", "whole", "sound", "unread"]
+
+
+def framing_of(content_type: str, *, array: bool) -> Framing:
+    """How a good answer is cut: into events, elements of one JSON array, or not at all; sound is not kept."""
+    if content_type.startswith("text/event-stream"):
+        return "events"
+    if content_type.startswith(("audio/", "application/octet-stream")):
+        return "sound"
+    return "array" if array else "whole"
 
 
 class Tee:
     """Feeds on the answer's bytes, gives those to pass on, and lets the wire's reader see what is in them.
 
-    `unread`: from some point on, the answer was passed on without being read.
+    `unread`: from some point on, the answer was passed on without being read, though it should have been.
     """
 
-    def __init__(self, reader: Reader, *, events: bool, encoding: str, strip: bool) -> None:
-        self._reader, self._events = reader, events
+    def __init__(self, reader: Reader, *, framing: Framing, encoding: str, strip: bool) -> None:
+        self._reader, self._framing = reader, framing
         packed = encoding not in ("", "identity")
         self._blind = packed and encoding not in _READABLE
         self._unpack = zlib.decompressobj(_GZIP_OR_ZLIB) if packed else None
-        self._strip = strip and events and not packed
-        self._splitter = Splitter()
+        self._strip = strip and framing == "events" and not packed
+        self._splitter = ArraySplitter() if framing == "array" else Splitter()
         self._whole = bytearray()
         self._dropped_last = False
 
     @property
     def unread(self) -> bool:
         """See the class."""
-        return self._blind or self._splitter.gave_up
+        return self._framing != "unread" and (self._blind or self._splitter.gave_up)
 
     def feed(self, chunk: bytes) -> bytes:
         """What to pass on of `chunk` and of what was held back before it."""
-        if self._blind:
+        if self._blind or self._framing in ("sound", "unread"):
             return chunk
         plain = self._plain(chunk)
-        if not self._events:
+        if self._framing == "whole":
             self._gather(plain)
             return chunk
         kept = self._read(plain)
@@ -48,15 +63,15 @@ class Tee:
 
     def end(self) -> bytes:
         """What is still held back at the end, after the reader has seen it."""
-        if self._blind:
+        if self._blind or self._framing == "unread":
             return b""
-        if not self._events:
-            self._reader.whole(bytes(self._whole))
+        if self._framing in ("whole", "sound"):
+            self._show(self._reader.whole, bytes(self._whole))
             self._whole.clear()
             return b""
         raw, data = self._splitter.last()
         kept = raw
-        if data is not None and self._reader.event(data):
+        if data is not None and self._show(self._reader.event, data):
             kept = b""
         return kept if self._strip else b""
 
@@ -64,12 +79,23 @@ class Tee:
         parts: list[bytes] = []
         for raw, data in self._splitter.feed(plain):
             if data is not None:
-                self._dropped_last = self._reader.event(data)
+                self._dropped_last = bool(self._show(self._reader.event, data))
             elif raw != b"\n":  # an LF alone belongs to the event before it
                 self._dropped_last = False
             if not self._dropped_last:
                 parts.append(raw)
         return b"".join(parts)
+
+    def _show(self, look: Callable[[bytes], bool | None], data: bytes) -> bool | None:
+        """Lets the reader look. A reader that fails is our mistake, not one that its caller should notice."""
+        if self._blind:
+            return False
+        try:
+            return look(data)
+        except Exception:
+            _log.exception("an answer could not be read")
+            self._blind = True
+            return False
 
     def _gather(self, plain: bytes) -> None:
         self._whole += plain

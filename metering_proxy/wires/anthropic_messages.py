@@ -1,4 +1,4 @@
-"""Anthropic messages, `POST /v1/messages` (https://docs.anthropic.com/en/api/messages); wires facts 2.1."""
+"""Anthropic messages and their counting (https://docs.anthropic.com/en/api/messages); wires facts 2.1."""
 
 from typing import Any
 
@@ -6,15 +6,19 @@ import orjson
 
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import numbers
+from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import Document, invalid, read
 from metering_proxy.wires.numbers import natural
 from metering_proxy.wires.openai_chat import FLOOR_TOKENS
-from metering_proxy.wires.survey import survey
-from metering_proxy.wires.wire import Ask, Found, Reader, Shape
+from metering_proxy.wires.survey import Survey, survey
+from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
 
-# Tools that run in the caller; any other typed tool runs at the provider and costs what no token count bounds.
+# Tools that run in the caller. A search has a price, and a bound where `max_uses` gives it one; any other typed
+# tool runs at the provider and costs what no token count bounds.
 _CALLERS_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_")
-_UNMETERED = ("mcp_servers", "container")
+_SEARCH = "web_search_"
+# What multiplies the price, or costs besides tokens.
+_UNMETERED = ("mcp_servers", "container", "inference_geo", "speed")
 
 
 class AnthropicMessages:
@@ -22,24 +26,20 @@ class AnthropicMessages:
 
     name = "anthropic_messages"
     shape: Shape = "anthropic"
-    path = "/v1/messages"
     operation = "chat"
 
-    def read(self, body: bytes) -> Ask:
+    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
         """See wire.Wire."""
         document = read(body)
-        messages = document.get("messages")
-        if not isinstance(messages, list) or not messages:
-            raise invalid("messages must be a list that is not empty", "messages")
+        found = _surveyed(document, len(body))
         limit = numbers.count(document, "max_tokens")
         if limit is None:
             raise invalid("max_tokens is required", "max_tokens")
         for name in _UNMETERED:
             if document.get(name):
                 raise invalid(f"{name} cannot be metered here", name)
-        tools = document.get("tools")
-        _callers_own(tools)
-        found = survey(len(body), [messages, document.get("system"), _cache(document)], tools)
+        searches = _searches(document.get("tools"))
+        found.opaque = found.opaque or searches > 0
         return Ask(
             document=document,
             model=numbers.model(document),
@@ -47,14 +47,54 @@ class AnthropicMessages:
             survey=found,
             stream=numbers.flag(document, "stream"),
             limit=limit,
-            limit_field="max_tokens",
+            limit_at="max_tokens",
             floor=_thinking(document, limit) + FLOOR_TOKENS,
             tier=None,  # `auto` or `standard_only`: neither is dearer than the price
+            searches=searches,
         )
 
-    def reader(self) -> Reader:
+    def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
         """See wire.Wire."""
-        return _Reader()
+        return _Reader(for_an_hour=ask is not None and ask.survey.cached_1h)
+
+
+class AnthropicCount:
+    """See wire.Wire. Counting costs nothing, and is a request like any other."""
+
+    name = "anthropic_count_tokens"
+    shape: Shape = "anthropic"
+    operation = "count_tokens"
+
+    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+        """See wire.Wire."""
+        document = read(body)
+        found = _surveyed(document, len(body))
+        return Ask(document, numbers.model(document), "chat", found, free=True)
+
+    def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
+        """See wire.Wire."""
+        return _Counted()
+
+
+class _Counted:
+    """Reads nothing: whatever was counted, nothing was used."""
+
+    def __init__(self) -> None:
+        self.found = Found(usage=Usage(), finished=True)
+
+    def event(self, data: bytes) -> bool:
+        return False
+
+    def whole(self, body: bytes) -> None:
+        pass
+
+
+def _surveyed(document: Document, body_bytes: int) -> Survey:
+    messages = document.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise invalid("messages must be a list that is not empty", "messages")
+    parts = [messages, document.get("system"), _cache(document)]
+    return survey(body_bytes, parts, document.get("tools"))
 
 
 def _cache(document: Document) -> dict[str, Any]:
@@ -62,11 +102,18 @@ def _cache(document: Document) -> dict[str, Any]:
     return {"cache_control": document.get("cache_control")}
 
 
-def _callers_own(tools: Any) -> None:
+def _searches(tools: Any) -> int:
+    """How often the provider may search. Raises `invalid` for what runs there without a bound."""
+    most = 0
     for tool in tools if isinstance(tools, list) else []:
         kind = tool.get("type") if isinstance(tool, dict) else None
-        if isinstance(kind, str) and not kind.startswith(_CALLERS_TOOLS):
-            raise invalid(f"a tool of type {kind} cannot be metered here", "tools")
+        if not isinstance(kind, str) or kind.startswith(_CALLERS_TOOLS):
+            continue
+        uses = tool.get("max_uses")
+        if not kind.startswith(_SEARCH) or type(uses) is not int or not 1 <= uses <= 100:
+            raise invalid(f"a tool of type {kind} cannot be metered here without max_uses", "tools")
+        most += uses
+    return most
 
 
 def _thinking(document: Document, limit: int) -> int:
@@ -79,9 +126,10 @@ def _thinking(document: Document, limit: int) -> int:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, *, for_an_hour: bool) -> None:
         self.found = Found()
         self._seen: dict[str, Any] = {}
+        self._for_an_hour = for_an_hour
 
     def event(self, data: bytes) -> bool:
         try:
@@ -135,17 +183,18 @@ class _Reader:
         for name, value in usage.items():
             if value is not None and not (value == 0 and self._seen.get(name)):
                 self._seen[name] = value
-        self.found.usage = _buckets(self._seen)
+        self.found.usage = _buckets(self._seen, for_an_hour=self._for_an_hour)
 
 
-def _buckets(seen: dict[str, Any]) -> Usage:
+def _buckets(seen: dict[str, Any], *, for_an_hour: bool) -> Usage:
     written = natural(seen.get("cache_creation_input_tokens"))
     split = seen.get("cache_creation")
     split = split if isinstance(split, dict) else {}
     hour = natural(split.get("ephemeral_1h_input_tokens"))
     minutes = natural(split.get("ephemeral_5m_input_tokens"))
-    # The total may exceed the split: what is left over was written at the plain rate, five minutes.
-    minutes += max(0, written - hour - minutes)
+    # The total may exceed the split: the remainder lives for an hour where the request asked for that.
+    remainder = max(0, written - hour - minutes)
+    hour, minutes = (hour + remainder, minutes) if for_an_hour else (hour, minutes + remainder)
     tools = seen.get("server_tool_use")
     details = seen.get("output_tokens_details")
     tier = seen.get("service_tier")

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from infra.kit.errors import AlcoveError
 
+MOST_MEMBERS = 1_000  # of an object whose members are read one by one
 _SPACE = re.compile(r"[ \t\n\r]*")
 # Possessive, and open at its end: no text makes it look at a byte twice.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -76,6 +77,18 @@ class Document:
         comma = "," if self.members else ""
         return Edit(self.inside, self.inside, f"{json.dumps(name)}:{text}{comma}", new=True)
 
+    def put_at(self, place: str, value: Any) -> Edit:
+        """The same for a member of a member, `outer.inner`, which is made where it is absent. Raises `invalid`."""
+        name, _, inner = place.partition(".")
+        if not inner:
+            return self.put(name, value)
+        found = self.object(name)
+        return self.put(name, {inner: value}) if found is None else found.put_at(inner, value)
+
+    def edited(self, edits: Sequence[Edit]) -> bytes:
+        """The whole text with the edits made, every other byte as it was."""
+        return spliced(self.text, edits).encode()
+
 
 def read(body: bytes) -> Document:
     """The object that `body` is. Raises `invalid`."""
@@ -90,17 +103,17 @@ def read(body: bytes) -> Document:
     return document
 
 
-def spliced(document: Document, edits: Sequence[Edit]) -> bytes:
-    """The whole text with the edits made, every other byte as it was."""
+def spliced(text: str, edits: Sequence[Edit]) -> str:
+    """A text with the edits made, every other character as it was."""
     parts: list[str] = []
     at = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):
         if edit.new and parts and at == edit.start and not parts[-1].endswith(","):
             parts.append(",")  # two new members of an object that had none
-        parts += [document.text[at : edit.start], edit.text]
+        parts += [text[at : edit.start], edit.text]
         at = edit.end
-    parts.append(document.text[at:])
-    return "".join(parts).encode()
+    parts.append(text[at:])
+    return "".join(parts)
 
 
 def invalid(message: str, field: str | None = None) -> AlcoveError:
@@ -164,6 +177,8 @@ def _members(text: str, at: int) -> tuple[Document, int]:
         value, end = _scan(text, start)
         if name in members:
             raise invalid(f"{name} stands there twice", name)
+        if len(members) == MOST_MEMBERS:
+            raise invalid("an object has too many members")
         members[name] = Member(value, start, end)
         at = _skip(text, end)
         if text[at] == "}":

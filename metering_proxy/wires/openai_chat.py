@@ -5,12 +5,13 @@ from typing import Any
 import orjson
 
 from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import Document, Edit, invalid, read
 from metering_proxy.wires.survey import survey
-from metering_proxy.wires.wire import Ask, Found, Reader, Shape
+from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
 
 FLOOR_TOKENS = 256
-_LIMITS = ("max_completion_tokens", "max_tokens")
+LIMITS = ("max_completion_tokens", "max_tokens")
 # Members that cost money which no token count shows.
 _UNMETERED = ("web_search_options",)
 
@@ -20,10 +21,9 @@ class OpenAiChat:
 
     name = "openai_chat"
     shape: Shape = "openai"
-    path = "/v1/chat/completions"
     operation = "chat"
 
-    def read(self, body: bytes) -> Ask:
+    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
         """See wire.Wire."""
         document = read(body)
         messages = document.get("messages")
@@ -34,7 +34,6 @@ class OpenAiChat:
                 raise invalid(f"{name} cannot be metered here", name)
         limit_field, limit = _limit(document)
         stream = numbers.flag(document, "stream")
-        edits, strip = _usage_edits(document) if stream else ((), False)
         parts = [messages, document.get("functions")]
         found = survey(len(body), parts, document.get("tools"))
         return Ask(
@@ -44,38 +43,37 @@ class OpenAiChat:
             survey=found,
             stream=stream,
             limit=limit,
-            limit_field=limit_field,
+            limit_at=limit_field,
             floor=FLOOR_TOKENS,
             choices=numbers.count(document, "n", most=numbers.MOST_CHOICES) or 1,
             extra_output=_prediction_bytes(document),
             tier=numbers.text(document, "service_tier"),
-            strip_usage=strip,
+            usage_edits=_usage_edits(document) if stream else (),
             audio_output=_speaks(document.get("modalities")),
-            edits=edits,
         )
 
-    def reader(self) -> Reader:
+    def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
         """See wire.Wire."""
-        return _Reader()
+        return _Reader(dialect)
 
 
 def _limit(document: Document) -> tuple[str | None, int | None]:
     found = [
-        (name, value) for name in _LIMITS if (value := numbers.count(document, name)) is not None
+        (name, value) for name in LIMITS if (value := numbers.count(document, name)) is not None
     ]
     if len(found) > 1:
-        raise invalid("max_tokens and max_completion_tokens: give one of them", _LIMITS[1])
+        raise invalid("max_tokens and max_completion_tokens: give one of them", LIMITS[1])
     return found[0] if found else (None, None)
 
 
-def _usage_edits(document: Document) -> tuple[tuple[Edit, ...], bool]:
-    """The edit that asks for the usage chunk where the caller did not, and whether that chunk is ours."""
+def _usage_edits(document: Document) -> tuple[Edit, ...]:
+    """The edit that asks for the usage chunk where the caller did not."""
     options = document.object("stream_options")
     if options is None:
-        return (document.put("stream_options", {"include_usage": True}),), True
+        return (document.put("stream_options", {"include_usage": True}),)
     if numbers.flag(options, "include_usage"):
-        return (), False
-    return (options.put("include_usage", True),), True
+        return ()
+    return (options.put("include_usage", True),)
 
 
 def _speaks(modalities: Any) -> bool:
@@ -91,8 +89,9 @@ def _prediction_bytes(document: Document) -> int:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self.found = Found()
+        self._dialect = dialect
         self._tier: str | None = None
 
     def event(self, data: bytes) -> bool:
@@ -105,10 +104,12 @@ class _Reader:
             return False
         if not isinstance(chunk, dict):
             return False
-        self._read(chunk)
+        said, choices = self._read(chunk), _choices(chunk)
         if chunk.get("error"):
             self.found.failed = True
-        for choice in _choices(chunk):
+        if choices:  # some tell their usage on the last chunk, and nothing comes after it
+            self.found.finished = said and any(choice.get("finish_reason") for choice in choices)
+        for choice in choices:
             self.found.text_bytes += _text_bytes(choice.get("delta"))
         usage_only = isinstance(chunk.get("usage"), dict) and not chunk.get("choices")
         self.found.finished = self.found.finished or usage_only
@@ -126,14 +127,18 @@ class _Reader:
         for choice in _choices(answer):
             self.found.text_bytes += _text_bytes(choice.get("message"))
 
-    def _read(self, answer: dict[str, Any]) -> None:
+    def _read(self, answer: dict[str, Any]) -> bool:
+        """Whether it says what was used."""
         if isinstance(answer.get("service_tier"), str):
             self._tier = answer["service_tier"]
         if isinstance(answer.get("model"), str) and answer["model"]:
             self.found.model = answer["model"]
-        usage = openai_usage.find(answer)
-        if usage is not None:
-            self.found.usage = openai_usage.buckets(usage, self._tier) or self.found.usage
+        usage = openai_usage.find(answer, self._dialect)
+        reading = openai_usage.read(usage, self._tier, self._dialect) if usage else None
+        if usage and reading:
+            self.found.usage, self.found.doubt = reading.usage, reading.doubt
+            self.found.stated = openai_usage.stated_cost(usage, self._dialect)
+        return reading is not None
 
 
 def _choices(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,9 +3,10 @@
 import orjson
 
 from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
-from metering_proxy.wires.wire import Ask, Found, Reader, Shape
+from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
 
 _MOST_INPUTS = 2_048
 
@@ -15,10 +16,9 @@ class OpenAiEmbeddings:
 
     name = "openai_embeddings"
     shape: Shape = "openai"
-    path = "/v1/embeddings"
     operation = "embeddings"
 
-    def read(self, body: bytes) -> Ask:
+    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
         """See wire.Wire."""
         document = read(body)
         given = document.get("input")
@@ -35,7 +35,7 @@ class OpenAiEmbeddings:
             survey=Survey(len(body) + 4 * many),
         )
 
-    def reader(self) -> Reader:
+    def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
         """See wire.Wire."""
         return _Reader()
 
@@ -58,5 +58,6 @@ class _Reader:
         if isinstance(answer.get("model"), str):
             self.found.model = answer["model"]
         usage = openai_usage.find(answer)
-        if usage is not None:
-            self.found.usage = openai_usage.buckets(usage, None)
+        reading = openai_usage.read(usage, None) if usage else None
+        if reading is not None:
+            self.found.usage = reading.usage

@@ -1,77 +1,116 @@
-"""Usage as OpenAI and those who speak its wire report it (wires facts 2.2 and 2.5): one function, their oddities.
+"""Usage as OpenAI and those who speak its wire report it (wires facts 2.2, 2.3 and 2.5), read by a dialect.
 
-`prompt_tokens` includes cached and audio input; `completion_tokens` includes reasoning, unless the total
-says that it does not. What is repeated in every chunk is cumulative: the last one counts.
+The input includes what was cached and heard, the output includes reasoning, unless the total says that it does
+not. What is repeated in every chunk is cumulative: the last one counts.
 """
 
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+from infra.kit import money
 from metering_proxy.pricing import Usage
+from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.numbers import natural
 
 
-def find(answer: dict[str, Any]) -> dict[str, Any] | None:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What one of OpenAI's operations calls its numbers."""
+
+    input: str
+    output: str
+    input_details: str
+    output_details: str
+
+
+CHAT = Names(
+    "prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"
+)
+RESPONSES = Names("input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details")
+# Responses has one place for each number, whoever answers.
+RESPONSES_DIALECT = Dialect(
+    cached_at=("input_tokens_details.cached_tokens",),
+    written_at="input_tokens_details.cache_write_tokens",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Usage in buckets that do not overlap. `doubt`: what the numbers leave open, decided for the dearer."""
+
+    usage: Usage
+    doubt: str | None = None
+
+
+def find(answer: dict[str, Any], dialect: Dialect = PLAIN) -> dict[str, Any] | None:
     """The usage object of an answer or a chunk, wherever the provider puts it."""
-    usage = answer.get("usage")
-    if isinstance(usage, dict):
-        return usage
-    choices = answer.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        usage = choices[0].get("usage")  # Moonshot
+    for place in dialect.usage_at:
+        usage = at(answer, place)
         if isinstance(usage, dict):
             return usage
-    groq = answer.get("x_groq")
-    if isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
-        found: dict[str, Any] = groq["usage"]
-        return found
     return None
 
 
-def buckets(usage: dict[str, Any], tier: str | None) -> Usage | None:
-    """The usage in buckets that do not overlap; None where it says nothing."""
-    if "prompt_tokens" not in usage and "completion_tokens" not in usage:
+def read(
+    usage: dict[str, Any], tier: str | None, dialect: Dialect = PLAIN, names: Names = CHAT
+) -> Reading | None:
+    """What a usage object says; None where it says nothing."""
+    if names.input not in usage and names.output not in usage:
         return None
-    prompt = natural(usage.get("prompt_tokens"))
-    inside = _details(usage, "prompt_tokens_details")
-    outside = _details(usage, "completion_tokens_details")
-    read = min(prompt, _cached(usage, inside))
-    audio_in = min(prompt - read, natural(inside.get("audio_tokens")))
-    written = min(prompt - read - audio_in, natural(inside.get("cache_write_tokens")))
-    completion, reasoning = _output(usage, prompt, outside)
-    audio_out = min(completion, natural(outside.get("audio_tokens")))
-    return Usage(
-        input=prompt - read - audio_in - written,
-        cache_read=read,
+    prompt = natural(usage.get(names.input))
+    inside, outside = at(usage, names.input_details), at(usage, names.output_details)
+    cached = min(prompt, max((natural(at(usage, place)) for place in dialect.cached_at), default=0))
+    left = prompt - cached
+    audio_in = min(left, natural(at(inside, "audio_tokens")))
+    images_in = min(left - audio_in, natural(at(inside, "image_tokens")))
+    written = min(left - audio_in - images_in, natural(at(usage, dialect.written_at)))
+    completion, reasoning, doubt = _output(usage, prompt, natural(at(outside, "reasoning_tokens")),
+                                           dialect, names)  # fmt: skip
+    audio_out = min(completion, natural(at(outside, "audio_tokens")))
+    images_out = min(completion - audio_out, natural(at(outside, "image_tokens")))
+    found = Usage(
+        input=left - audio_in - images_in - written,
+        cache_read=cached,
         cache_write_5m=written,
-        output=completion - audio_out,
+        output=completion - audio_out - images_out,
         reasoning=reasoning,
         audio_input=audio_in,
         audio_output=audio_out,
+        image_input=images_in,
+        image_output=images_out,
         tier=tier,
     )
+    return Reading(found, doubt)
 
 
-def _details(usage: dict[str, Any], name: str) -> dict[str, Any]:
-    details = usage.get(name)
-    return details if isinstance(details, dict) else {}
+def stated_cost(usage: dict[str, Any], dialect: Dialect) -> Fraction | None:
+    """The cost in nano-USD that a provider states, exactly as written; None where it states none above nothing."""
+    if not dialect.cost_at:
+        return None
+    stated = _amount(at(usage, dialect.cost_at))
+    if dialect.cost_added_if and at(usage, dialect.cost_added_if) is True:
+        stated += _amount(at(usage, dialect.cost_added_at))
+    return stated * money.NANOS_PER_USD / dialect.cost_per_usd or None
 
 
-def _cached(usage: dict[str, Any], inside: dict[str, Any]) -> int:
-    """Cached input. DeepSeek has another name for it (or both: the same number), Moonshot says it on top."""
-    return max(
-        natural(inside.get("cached_tokens")),
-        natural(usage.get("prompt_cache_hit_tokens")),
-        natural(usage.get("cached_tokens")),
-    )
+def _amount(value: Any) -> Fraction:
+    """A number as it was written: the shortest text of a float is the one that was sent."""
+    if type(value) not in (int, float) or not 0 <= value < 2**53:
+        return Fraction(0)
+    return Fraction(repr(value))
 
 
-def _output(usage: dict[str, Any], prompt: int, outside: dict[str, Any]) -> tuple[int, int]:
-    """Output with its reasoning in it. xAI counts reasoning beside it; the total tells which was meant."""
-    completion = natural(usage.get("completion_tokens"))
-    reasoning = natural(outside.get("reasoning_tokens"))
-    total = natural(usage.get("total_tokens"))
-    if reasoning and total == prompt + completion + reasoning:
-        return completion + reasoning, reasoning
-    if reasoning > completion:
-        return completion + reasoning, reasoning
-    return completion, reasoning
+def _output(
+    usage: dict[str, Any], prompt: int, reasoning: int, dialect: Dialect, names: Names
+) -> tuple[int, int, str | None]:
+    """Output with its reasoning in it, that reasoning, and what is doubtful. The total tells which was meant."""
+    completion, total = natural(usage.get(names.output)), natural(usage.get("total_tokens"))
+    beside = completion + reasoning
+    if not reasoning or dialect.reasoning == "inside":
+        return completion, min(reasoning, completion), None
+    if dialect.reasoning == "outside" or total == prompt + beside or reasoning > completion:
+        return beside, reasoning, None
+    if total == prompt + completion or dialect.reasoning_unsure == "inside":
+        return completion, reasoning, None
+    return beside, reasoning, "reasoning"

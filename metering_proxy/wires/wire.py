@@ -1,58 +1,100 @@
 """What every wire gives: a request read (`Ask`), edited for its provider, and a reader for its answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal, Protocol
 
 from metering_proxy.pricing import Reach, Usage
-from metering_proxy.wires.document import Document, Edit, spliced
+from metering_proxy.wires.dialect import Dialect
+from metering_proxy.wires.document import Edit
 from metering_proxy.wires.survey import Survey
 
-Shape = Literal["openai", "anthropic"]
-Kind = Literal["chat", "embedding"]
+Shape = Literal["openai", "anthropic", "gemini"]
+Kind = Literal["chat", "embedding", "image", "speech", "transcription"]
+
+
+class Editable(Protocol):
+    """A body that is edited in place."""
+
+    def put_at(self, place: str, value: object) -> Edit:
+        """The edit that gives the member at a place this value."""
+        ...
+
+    def edited(self, edits: Sequence[Edit]) -> bytes:
+        """The whole with the edits made, every other byte as it was."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a request says outside of its body: its query, its content type, and a model that its path names."""
+
+    model: str = ""
+    query: str = ""
+    content_type: str = ""
+
+
+PLAINLY = Outside()
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """A request as far as the meter must understand it.
 
-    `limit`: the token limit asked for and `limit_field` its member; None where the request has none.
-    `floor`: the least limit that is worth a call. `strip_usage`: the stream's usage chunk is ours, not
-    the caller's. `extra_output`: output tokens beyond what `limit` bounds.
+    `limit`: the token limit asked for and `limit_at` its place; None where the request has none.
+    `floor`: the least limit that is worth a call. `usage_edits`: what asks for the stream's usage where the
+    caller did not. `extra_output`: output tokens beyond what `limit` bounds. `searches`: how often the provider
+    may search, and read the input again. `counted`: what is counted in the request itself, by unit.
+    `free`: it costs nothing and counts as a request. `array`: its stream is one JSON array.
+    `model_in_body` false: the path names it. `query`: what of the query goes on to the provider.
     """
 
-    document: Document
+    document: Editable
     model: str
     kind: Kind
     survey: Survey
     stream: bool = False
     limit: int | None = None
-    limit_field: str | None = None
+    limit_at: str | None = None
     floor: int = 0
     choices: int = 1
     extra_output: int = 0
     tier: str | None = None
-    strip_usage: bool = False
+    usage_edits: tuple[Edit, ...] = ()
     audio_output: bool = False
+    searches: int = 0
+    counted: Usage | None = None
+    free: bool = False
+    array: bool = False
+    model_in_body: bool = True
+    query: str = ""
     edits: tuple[Edit, ...] = field(default=())
 
     def reach(self, input_tokens: int, *, automatic_cache: bool) -> Reach:
         """What this request can make happen; `automatic_cache`: whether the provider writes a cache unasked."""
+        counted = self.counted or Usage()
         return Reach(
-            input_tokens=input_tokens,
+            input_tokens=input_tokens * (1 + self.searches),
             writes=self.survey.cached or automatic_cache,
             writes_1h=self.survey.cached_1h,
             audio=self.survey.audio or self.audio_output,
             choices=self.choices,
             extra_output=self.extra_output,
             tier=self.tier,
+            images=self.survey.images > 0 or self.survey.opaque,
+            searches=self.searches,
+            units=counted.units,
+            unit=counted.unit,
         )
 
-    def body(self, model: str, limit: int | None, limit_field: str) -> bytes:
-        """The bytes for the provider: its own model id, the token limit if given, and the wire's edits."""
-        edits = [*self.edits, self.document.put("model", model)]
-        if limit is not None:
-            edits.append(self.document.put(limit_field, limit))
-        return spliced(self.document, edits)
+    def body(self, model: str, limits: Sequence[tuple[str, int]], *, ask_usage: bool) -> bytes:
+        """The bytes for the provider: its own model id, token limits at their places, and the wire's edits."""
+        edits = [*self.edits, *(self.usage_edits if ask_usage else ())]
+        if self.model_in_body:
+            edits.append(self.document.put_at("model", model))
+        edits += [self.document.put_at(place, limit) for place, limit in limits]
+        return self.document.edited(edits)
 
 
 @dataclass(slots=True)
@@ -60,7 +102,8 @@ class Found:
     """What an answer said of itself so far.
 
     `usage` None: nothing was said of it. `text_bytes`: UTF-8 bytes of generated text. `finished`: the
-    answer came to its end, so its usage is final. `failed`: it said that it went wrong.
+    answer came to its end, so its usage is final. `failed`: it said that it went wrong. `stated`: the cost in
+    nano-USD that the provider states. `doubt`: what its numbers leave open.
     """
 
     usage: Usage | None = None
@@ -68,6 +111,8 @@ class Found:
     text_bytes: int = 0
     finished: bool = False
     failed: bool = False
+    stated: Fraction | None = None
+    doubt: str | None = None
 
     @property
     def output_estimate(self) -> int:
@@ -90,19 +135,17 @@ class Reader(Protocol):
 
 
 class Wire(Protocol):
-    """One wire of one operation."""
+    """One wire of one operation. Which paths lead to it stands in paths.py."""
 
     name: str
     shape: Shape
-    path: str
-    """Where callers send it."""
     operation: str
     """`gen_ai.operation.name`."""
 
-    def read(self, body: bytes) -> Ask:
+    def read(self, body: bytes, outside: Outside = ...) -> Ask:
         """The request in `body`. Raises `invalid`."""
         ...
 
-    def reader(self) -> Reader:
-        """A reader for one answer."""
+    def reader(self, ask: Ask | None = None, dialect: Dialect = ...) -> Reader:
+        """A reader for one answer to `ask`, by a provider of that dialect."""
         ...

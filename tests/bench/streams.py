@@ -17,7 +17,8 @@ import uvloop
 
 from tests.bench.processes import pinned
 
-_WRITTEN = re.compile(rb'"written_ns":(\d+)')
+# A member of its own, or within the text of a chat completion.
+_WRITTEN = re.compile(rb"written_ns\W+(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,14 @@ class Delays:
 class Reader(asyncio.Protocol):
     """One stream."""
 
-    def __init__(self, head: bytes, delays: list[int], done: asyncio.Event) -> None:
-        self._head, self._delays, self._done = head, delays, done
+    def __init__(self, request: bytes, delays: list[int], done: asyncio.Event) -> None:
+        self._request, self._delays, self._done = request, delays, done
         self.events = 0
         self._carry = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        transport.write(self._head)
+        transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         now = time.monotonic_ns()
@@ -62,17 +63,14 @@ class Reader(asyncio.Protocol):
         self._done.set()
 
 
-async def read_all(url: str, count: int, events: int, most_s: float, auth: str) -> Delays:
-    """Opens `count` streams of `events` events and reads them to their ends."""
+async def read_all(url: str, count: int, events: int, most_s: float, request: bytes) -> Delays:
+    """Opens `count` streams of `events` events by sending `request`, and reads them to their ends."""
     loop, where = asyncio.get_running_loop(), urlsplit(url)
     delays: list[int] = []
-    head = (
-        f"GET /events?{events} HTTP/1.1\r\nhost: {where.netloc}\r\nauthorization: {auth}\r\n\r\n"
-    ).encode()
     readers, done = [], []
     for _ in range(count):
         finished = asyncio.Event()
-        reader = Reader(head, delays, finished)
+        reader = Reader(request, delays, finished)
         await loop.create_connection(lambda reader=reader: reader, where.hostname, where.port)
         readers.append(reader)
         done.append(asyncio.create_task(finished.wait()))
@@ -89,12 +87,25 @@ def _at(ordered: list[int], share: float) -> float:
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)] / 1e6 if ordered else 0.0
 
 
-def delays(url: str, *, core: int, count: int, events: int, headers: Mapping[str, str]) -> Delays:
-    """Runs the readers in a process on `core`. 20 events a second and stream are expected."""
+def delays(
+    url: str,
+    *,
+    core: int,
+    count: int,
+    events: int,
+    headers: Mapping[str, str],
+    path: str | None = None,
+    body: bytes = b"",
+) -> Delays:
+    """Runs the readers in a process on `core`. 20 events a second and stream are expected.
+
+    Asks `path` (that of the relay's events where it is None), with a POST where there is a `body`.
+    """
     most_s = events / 20 * 2 + 10
     command = [sys.executable, "-m", "tests.bench.streams", url, str(count), str(events)]
     out = subprocess.run(
-        pinned(core, [*command, str(most_s), headers["authorization"]]),
+        pinned(core, [*command, str(most_s)]),
+        input=_request(url, path or f"/events?{events}", headers, body),
         capture_output=True,
         timeout=most_s + 60,
     )
@@ -103,7 +114,17 @@ def delays(url: str, *, core: int, count: int, events: int, headers: Mapping[str
     return Delays(**orjson.loads(out.stdout))
 
 
+def _request(url: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
+    said = {"host": urlsplit(url).netloc, **headers}
+    if body:
+        said |= {"content-type": "application/json", "content-length": str(len(body))}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
+    method = "POST" if body else "GET"
+    return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
+
+
 if __name__ == "__main__":
-    _, url, count, events, most_s, auth = sys.argv
-    found = uvloop.run(read_all(url, int(count), int(events), float(most_s), auth))
+    _, url, count, events, most_s = sys.argv
+    request = sys.stdin.buffer.read()
+    found = uvloop.run(read_all(url, int(count), int(events), float(most_s), request))
     sys.stdout.buffer.write(orjson.dumps(found))

@@ -3,7 +3,7 @@
 from infra.kit import ids
 from infra.kit.db import Database, sql
 from metering_proxy.ledger.ledger import Hold, Ledger
-from metering_proxy.ledger.ops import Reserve, Settle, Window
+from metering_proxy.ledger.ops import Reserve, Settle, Target, Window
 from metering_proxy.pricing import Bound, Usage
 
 MONTH = 1_767_225_600_000
@@ -16,9 +16,7 @@ def ask(account: str, *, limit: int = 10**9, wanted: int = 1_000, concurrent: in
         request_id=ids.ulid(),
         account=account,
         wire="openai_chat",
-        provider="p",
-        model="p/m",
-        price_id="p/m@1",
+        target=Target("p", "p/m", "p/m@1", 30, 30_000, 2_000_000_000),
         payer="operator",
         started_at=MONTH + 5,
         month_start_at=MONTH,
@@ -31,9 +29,6 @@ def ask(account: str, *, limit: int = 10**9, wanted: int = 1_000, concurrent: in
         bound=Bound(100, 100_000, 2_000, 1, 0),
         wanted=wanted,
         floor=256,
-        input_tokens=30,
-        input_cost_nanos=30_000,
-        output_rate_nanos=2_000_000_000,
         markup_ppm=0,
     )
 

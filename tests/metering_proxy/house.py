@@ -16,6 +16,7 @@ from infra.kit.relay import Timeouts
 from metering_proxy import wire
 from metering_proxy.app import Meter, create_app
 from metering_proxy.client import MeterClient
+from metering_proxy.egress.outside import Outside
 from metering_proxy.ledger.verify import Verdict, verify
 from metering_proxy.settings import MeterSettings
 from tests.scripted import ScriptedProvider
@@ -188,11 +189,19 @@ async def a_house(
     limits: httpd.Limits | None = None,
     capacity: httpd.Capacity | None = None,
     timeouts: Timeouts | None = None,
+    outside: Outside | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """A migrated, running meter with its control listener, while the block runs."""
     chosen = settings(root, database_url, **more)
-    meter = create_app(chosen, clock=clock, limits=limits, capacity=capacity, timeouts=timeouts)
+    meter = create_app(
+        chosen,
+        clock=clock,
+        limits=limits,
+        capacity=capacity,
+        timeouts=timeouts,
+        outside=outside,
+    )
     await migrate.upgrade(meter.db, "metering_proxy")
     async with meter.running(), service.serving(meter.app, chosen.listen):
         house = House(meter, MeterClient(chosen.listen, SECRET), root)

@@ -12,8 +12,8 @@ from infra.kit.clock import FakeClock
 from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from metering_proxy.ledger.ledger import Hold, Ledger
-from metering_proxy.ledger.ops import Op, Refused, Reserved
-from metering_proxy.ledger.stores import PostgresStore, Result
+from metering_proxy.ledger.ops import Answer, Op, Refused, Reserved
+from metering_proxy.ledger.stores import Away, PostgresStore
 from metering_proxy.ledger.verify import verify
 from metering_proxy.ledger.writer import Writer
 from tests.metering_proxy.books import END, ask, end, hold_of, value, windows
@@ -31,7 +31,6 @@ async def test_settlement_turns_what_was_held_into_what_was_used_once(
         "requests_minute": (0, 1),
         "tokens_day": (0, 1_100),
     }
-    assert await ledger.dispatch(hold)
     assert await ledger.settle(end(hold))
     assert not await ledger.settle(end(hold))
     assert not await ledger.release(hold)
@@ -82,7 +81,6 @@ async def test_two_hundred_at_once_over_two_processes_never_overspend(
         hold = await mine.reserve(ask("a", limit=limit, wanted=chance.randint(256, 1_000)))
         if isinstance(hold, Refused):
             return 0
-        await mine.dispatch(hold)
         output = chance.randint(0, hold.limit)
         await asyncio.gather(mine.settle(end(hold, output)), mine.settle(end(hold, output)))
         return 1
@@ -168,10 +166,10 @@ class _Failing:
         self.failures = failures
         self.applied: list[Op] = []
 
-    async def apply(self, ops: Sequence[Op]) -> list[Result]:
+    async def apply(self, ops: Sequence[Op]) -> list[Answer]:
         if self.failures:
             self.failures -= 1
-            raise OSError("the disk is away")
+            raise Away("the disk is full")
         self.applied += ops
         return [True] * len(ops)
 

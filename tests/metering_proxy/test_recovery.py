@@ -9,26 +9,11 @@ from metering_proxy.ledger.verify import verify
 from tests.metering_proxy.books import ask, end, hold_of, value, windows
 
 
-async def test_open_hold_of_a_dead_process_is_released(
-    clocked: tuple[Database, Ledger], clock: FakeClock
-) -> None:
-    db, ledger = clocked
-    await hold_of(ledger, ask("a"))
-    assert (await ledger.sweep()).released == 0
-    clock.advance(61)
-    swept = await ledger.sweep()
-    assert (swept.released, swept.charged) == (1, 0)
-    assert set((await windows(db)).values()) == {(0, 0)}
-    assert await value(db, "SELECT state FROM reservation") == "released"
-    assert (await verify(db)).whole
-
-
 async def test_dispatched_hold_of_a_dead_process_is_charged_by_what_was_written_down(
     clocked: tuple[Database, Ledger], clock: FakeClock
 ) -> None:
     db, ledger = clocked
     hold = await hold_of(ledger, ask("a", wanted=10_000))
-    await ledger.dispatch(hold)
     hold.seen = 700
     await ledger.first_output(hold)
     clock.advance(61)
@@ -52,7 +37,6 @@ async def test_recovery_never_charges_more_than_the_hold(
 ) -> None:
     db, ledger = clocked
     hold = await hold_of(ledger, ask("a", wanted=300))
-    await ledger.dispatch(hold)
     clock.advance(61)
     await ledger.sweep()
     spent, held = (await windows(db))["charge_month"]
@@ -65,7 +49,6 @@ async def test_real_usage_that_comes_late_is_entered_as_a_difference(
 ) -> None:
     db, ledger = clocked
     hold = await hold_of(ledger, ask("a"))
-    await ledger.dispatch(hold)
     clock.advance(61)
     await ledger.sweep()
     assert await ledger.settle(end(hold))
@@ -82,7 +65,6 @@ async def test_renewal_keeps_a_living_call(
 ) -> None:
     _, ledger = clocked
     hold = await hold_of(ledger, ask("a"))
-    await ledger.dispatch(hold)
     clock.advance(50)
     await ledger.first_output(hold)
     clock.advance(50)

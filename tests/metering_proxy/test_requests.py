@@ -149,8 +149,8 @@ def test_splicing_changes_the_named_member_and_no_other_byte(
 ) -> None:
     raw = json.dumps(body, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
     read = document.read(raw)
-    assert document.spliced(read, []) == raw
-    edited = document.spliced(read, [read.put("max_tokens", value), read.put("model", "x")])
+    assert read.edited([]) == raw
+    edited = read.edited([read.put("max_tokens", value), read.put("model", "x")])
     assert json.loads(edited) == {**body, "max_tokens": value, "model": "x"}
     for name, member in read.members.items():
         if name not in ("max_tokens", "model"):

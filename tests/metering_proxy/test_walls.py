@@ -67,7 +67,7 @@ async def test_key_is_taken_from_each_clients_header(tenant: Tenant, header: str
     "path",
     [
         "/",
-        "/v1/responses",
+        "/v1/responses/resp_1",
         "/v1/files",
         "/v1/chat/completions/",
         "/v1//chat/completions",

@@ -16,6 +16,7 @@ from tests.scripted.reply import (
     call,
     calls,
     error,
+    recorded,
     refusal,
     text,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "model_is",
     "no_tools",
     "on_wire",
+    "recorded",
     "refusal",
     "serve",
     "text",

@@ -13,14 +13,27 @@ from pathlib import Path
 from typing import Any
 
 from infra.kit import unix
-from tests.scripted import anthropic_wire, embeddings, invariants, openai_wire
+from tests.scripted import (
+    anthropic_wire,
+    embeddings,
+    gemini_wire,
+    invariants,
+    openai_wire,
+    responses_wire,
+)
 from tests.scripted.connection import Broken, Connection, Left
 from tests.scripted.openai_wire import Piece
 from tests.scripted.reply import Delay, Gate, Reply, Usage
 from tests.scripted.request import Request
 from tests.scripted.script import Script
 
-_WIRES: dict[str, Any] = {"openai": openai_wire, "anthropic": anthropic_wire}
+_WIRES: dict[str, Any] = {
+    "openai": openai_wire,
+    "anthropic": anthropic_wire,
+    "responses": responses_wire,
+    "gemini": gemini_wire,
+}
+_WRITTEN_OUT = ("embeddings", "plain")
 
 
 class ScriptedProvider(Script):
@@ -81,7 +94,7 @@ class ScriptedProvider(Script):
         wire = _WIRES.get(request.wire)
         if request.wire == "models":
             await _json(connection, request, 200, embeddings.models_page(self.models))
-        elif wire is None and request.wire != "embeddings":
+        elif wire is None and request.wire not in _WRITTEN_OUT:
             self.unexpected.append(request)
             await _json(connection, request, 404, openai_wire.failure(404, "no such path", None))
         elif request.wire == "embeddings" and not self._has_embedding_step():
@@ -116,6 +129,13 @@ async def _reply(connection: Connection, request: Request, reply: Reply, wire: A
     if limit is not None and request.input_words > limit:
         await _json(connection, request, 400, wire.overflow(limit))
         return
+    if reply.recorded is not None:
+        await connection.head(200, reply.headers, stream=True)
+        pieces = _cut(iter([reply.recorded]), reply)
+        await _send(connection, request, pieces, reply.drop_after_bytes)
+        await connection.end()
+        request.outcome = "complete"
+        return
     if reply.status != 200 or reply.body is not None:
         failure = wire.failure(
             reply.status, reply.extra.get("message", ""), reply.extra.get("kind")
@@ -125,7 +145,10 @@ async def _reply(connection: Connection, request: Request, reply: Reply, wire: A
         return
     used = reply.usage or Usage(request.input_words, _spoken_words(reply))
     if request.streams:
-        await connection.head(200, reply.headers, stream=True)
+        headers = reply.headers
+        if request.wire == "gemini" and "alt=sse" not in request.path:
+            headers = (*headers, ("content-type", "application/json"))
+        await connection.head(200, headers, stream=True)
         pieces = _manners(wire.stream(reply, request, used), reply)
     else:
         body = json.dumps(wire.whole(reply, request, used), ensure_ascii=False).encode()
@@ -182,6 +205,9 @@ def _cut(pieces: Iterator[Piece], reply: Reply) -> Iterator[Piece]:
             yield piece
         elif reply.every_byte:
             yield from (piece[i : i + 1] for i in range(len(piece)))
+        elif reply.cut_at is not None:
+            yield piece[: reply.cut_at]
+            yield piece[reply.cut_at :]
         elif reply.rune_cuts:
             start = 0
             for at, byte in enumerate(piece):

@@ -103,6 +103,8 @@ class Reply:
     line_end: str = "\n"
     comments: bool = False
     no_end: bool = False
+    recorded: bytes | None = None
+    cut_at: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -144,6 +146,10 @@ class Reply:
         """The connection breaks after so many bytes of the body."""
         return replace(self, drop_after_bytes=body_bytes)
 
+    def cut_after(self, body_bytes: int) -> Self:
+        """The body arrives in two pieces, so many bytes in the first."""
+        return replace(self, cut_at=body_bytes)
+
     def cutting_runes(self) -> Self:
         """Every character of several bytes arrives in two pieces."""
         return replace(self, rune_cuts=True)
@@ -177,6 +183,11 @@ class Reply:
 def text(*parts: Part) -> Reply:
     """An answer of text, one chunk a string; gates and delays between them. No part: an empty message."""
     return Reply(parts=parts)
+
+
+def recorded(body: bytes, content_type: str = "text/event-stream") -> Reply:
+    """A stream of exactly these bytes, whatever was asked."""
+    return Reply(recorded=body).with_headers(content_type=content_type)
 
 
 def call(name: str, **arguments: Any) -> Call:

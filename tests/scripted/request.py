@@ -1,16 +1,24 @@
 """What arrived at the scripted provider, read alike whichever wire it came on."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+# By how a path ends: providers have bases of their own.
 PATHS = {
-    "/v1/chat/completions": "openai",
-    "/v1/messages": "anthropic",
-    "/v1/embeddings": "embeddings",
-    "/v1/models": "models",
+    "/chat/completions": "openai",
+    "/messages": "anthropic",
+    "/responses": "responses",
+    "/messages/count_tokens": "plain",
+    "/images/generations": "plain",
+    "/audio/speech": "plain",
+    "/audio/transcriptions": "plain",
+    "/embeddings": "embeddings",
+    "/models": "models",
 }
+_GEMINI = re.compile(r"/v1beta/models/(.+):(generateContent|streamGenerateContent)(?:\?alt=sse)?")
 
 
 @dataclass
@@ -32,8 +40,18 @@ class Request:
 
     @property
     def wire(self) -> str:
-        """`openai`, `anthropic`, `embeddings`, `models` or `unknown`."""
-        return PATHS.get(self.path.partition("?")[0], "unknown")
+        """`openai`, `anthropic`, `responses`, `gemini`, `embeddings`, `models`, `plain` or `unknown`.
+
+        `plain`: a path whose answers a test writes out, body and all.
+        """
+        if self._gemini:
+            return "gemini"
+        path = self.path.partition("?")[0]
+        return next((wire for end, wire in PATHS.items() if path.endswith(end)), "unknown")
+
+    @cached_property
+    def _gemini(self) -> re.Match[str] | None:
+        return _GEMINI.fullmatch(self.path)
 
     @cached_property
     def json(self) -> dict[str, Any]:
@@ -47,11 +65,13 @@ class Request:
     @property
     def model(self) -> str:
         """The model asked for."""
-        return str(self.json.get("model", ""))
+        return self._gemini.group(1) if self._gemini else str(self.json.get("model", ""))
 
     @property
     def streams(self) -> bool:
         """Whether a stream is asked for."""
+        if self._gemini:
+            return self._gemini.group(2) == "streamGenerateContent"
         return bool(self.json.get("stream"))
 
     @property

@@ -53,7 +53,7 @@ def model_is(name: str) -> Expectation:
 
 
 def on_wire(name: str) -> Expectation:
-    """It came as `openai`, `anthropic` or `embeddings`."""
+    """It came as `openai`, `anthropic`, `responses`, `gemini`, `embeddings` or `plain`."""
     return Expectation(f"on {name}", lambda r: r.wire == name)
 
 

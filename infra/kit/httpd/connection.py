@@ -6,12 +6,11 @@ Input beyond the request under way is held back, never worked on at the same tim
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Protocol, cast
+from typing import cast
 
 from infra.kit.errors import AlcoveError
 from infra.kit.http1.deadline import Deadline
-from infra.kit.httpd.limits import Capacity, Limits
+from infra.kit.httpd.house import House
 from infra.kit.httpd.reader import Reader
 from infra.kit.httpd.refusals import Refusal
 from infra.kit.httpd.request import Request
@@ -19,28 +18,6 @@ from infra.kit.httpd.request import Request
 _log = logging.getLogger(__name__)
 # For a client that still sends while it is refused: time to read why before the connection breaks.
 _LINGER_S = 2.0
-Handler = Callable[[Request], Awaitable[None]]
-
-
-class House(Protocol):
-    """The listener that a connection belongs to."""
-
-    handler: Handler
-    limits: Limits
-    capacity: Capacity
-    closing: bool
-
-    def enter(self, connection: "Connection") -> bool:
-        """Whether there is room for it."""
-        ...
-
-    def trusted(self, connection: "Connection") -> None:
-        """Its caller is known."""
-        ...
-
-    def leave(self, connection: "Connection") -> None:
-        """It is closed, and its task has ended. Without effect the second time."""
-        ...
 
 
 class Connection(asyncio.Protocol):
@@ -69,7 +46,12 @@ class Connection(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop, house: House) -> None:
         self._loop, self._house = loop, house
         self.limits, self.capacity = house.limits, house.capacity
-        self._reader = Reader(self, began=self._head_began, arrived=self._push)
+        self._reader = Reader(
+            self,
+            began=self._head_began,
+            arrived=self._push,
+            tunnels=house.offers_tunnels,
+        )
         self._deadline = Deadline(loop, self._expired)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._task: asyncio.Task[None] | None = None
@@ -101,6 +83,9 @@ class Connection(asyncio.Protocol):
         # A first request waits in the queue until the task comes round to it; a second is ahead of its turn.
         if len(self._queue) > (self._current is None):
             self.hold()
+
+    def eof_received(self) -> bool:
+        return not self._deaf and self._reader.eof()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = self._deaf = True
@@ -157,6 +142,10 @@ class Connection(asyncio.Protocol):
                     self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._deadline.set(request.body_by - now)
         return await request.inflow.read()
+
+    def half_close(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.write_eof()
 
     def trust(self) -> None:
         self._house.trusted(self)
@@ -221,7 +210,7 @@ class Connection(asyncio.Protocol):
 
     async def _answer(self, request: Request) -> None:
         try:
-            await self._house.handler(request)
+            await self._house.handler_of(request)(request)
             request.end()
         except AlcoveError as error:
             await self._complain(request, error)
@@ -244,7 +233,8 @@ class Connection(asyncio.Protocol):
             self._transport.abort()  # so that nobody takes half an answer for a whole one
 
     def _part(self) -> None:
-        more_to_come = self._deaf or self._reader.incoming is not None
+        incoming = self._reader.incoming
+        more_to_come = self._deaf or not (incoming is None or incoming.inflow.ended)
         self._deaf = True
         if self._transport.is_closing():
             return

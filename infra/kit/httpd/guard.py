@@ -12,6 +12,7 @@ from infra.kit.http1.heads import Malformed, framing
 
 _NAME = re.compile(rb"[A-Za-z0-9-]+")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_AUTHORITY = re.compile(rb"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):([0-9]{1,5})")
 _TARGET = re.compile(rb"/[\x21\x22\x24-\x7e]*")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
@@ -37,6 +38,14 @@ def checked_target(raw: bytes) -> str:
         raise Malformed("its target is not an absolute path")
     if b"%" in raw or b"/." in raw:
         _check_decoded(raw)
+    return raw.decode("ascii")
+
+
+def checked_authority(raw: bytes) -> str:
+    """The target of a CONNECT, `host:port`, as it came. Raises Malformed unless both are there and plain."""
+    found = _AUTHORITY.fullmatch(raw)
+    if found is None or not 0 < int(found[1]) < 65_536:
+        raise Malformed("the target of a CONNECT is host:port")
     return raw.decode("ascii")
 
 

@@ -4,19 +4,24 @@ import asyncio
 import socket
 
 from infra.kit import unix
-from infra.kit.httpd.connection import Connection, Handler
+from infra.kit.httpd.connection import Connection
+from infra.kit.httpd.house import Guest, Handler
 from infra.kit.httpd.limits import Capacity, Limits
+from infra.kit.httpd.request import Request
 
 
 class Listener:
     """Made by `listen`; ended by `close`."""
 
-    def __init__(self, handler: Handler, limits: Limits, capacity: Capacity) -> None:
-        self.handler, self.limits, self.capacity = handler, limits, capacity
+    def __init__(
+        self, handler: Handler, connect: Handler | None, limits: Limits, capacity: Capacity
+    ) -> None:
+        self._handler, self._connect = handler, connect
+        self.limits, self.capacity = limits, capacity
         self.closing = False
         self._server: asyncio.AbstractServer | None = None
-        self._connections: set[Connection] = set()
-        self._unproven: set[Connection] = set()
+        self._connections: set[Guest] = set()
+        self._unproven: set[Guest] = set()
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -50,7 +55,15 @@ class Listener:
 
     # -- asked by connections: see House ----------------------------------------------------------
 
-    def enter(self, connection: Connection) -> bool:
+    @property
+    def offers_tunnels(self) -> bool:
+        return self._connect is not None
+
+    def handler_of(self, request: Request) -> Handler:
+        connect = self._connect if request.method == "CONNECT" else None
+        return connect or self._handler
+
+    def enter(self, guest: Guest) -> bool:
         capacity = self.capacity
         if (
             self.closing
@@ -60,20 +73,20 @@ class Listener:
         ):
             return False
         capacity.connections += 1
-        self._connections.add(connection)
-        self._unproven.add(connection)
+        self._connections.add(guest)
+        self._unproven.add(guest)
         self._empty.clear()
         return True
 
-    def trusted(self, connection: Connection) -> None:
-        self._unproven.discard(connection)
+    def trusted(self, guest: Guest) -> None:
+        self._unproven.discard(guest)
 
-    def leave(self, connection: Connection) -> None:
-        if connection not in self._connections:
+    def leave(self, guest: Guest) -> None:
+        if guest not in self._connections:
             return
         self.capacity.connections -= 1
-        self._connections.discard(connection)
-        self._unproven.discard(connection)
+        self._connections.discard(guest)
+        self._unproven.discard(guest)
         if not self._connections:
             self._empty.set()
 
@@ -93,13 +106,15 @@ async def listen(
     sock: socket.socket,
     handler: Handler,
     *,
+    connect: Handler | None = None,
     limits: Limits | None = None,
     capacity: Capacity | None = None,
 ) -> Listener:
     """Serves `handler` on a bound socket, which then belongs to the listener.
 
+    `connect`: who answers a CONNECT, with `Request.tunnel` or a refusal; 501 where nobody does.
     `capacity`: what it shares with the process's other listeners; its own where none is given.
     """
-    listener = Listener(handler, limits or Limits(), capacity or Capacity())
+    listener = Listener(handler, connect, limits or Limits(), capacity or Capacity())
     await listener._start(sock)
     return listener

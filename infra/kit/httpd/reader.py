@@ -7,7 +7,12 @@ import httptools
 
 from infra.kit.http1.heads import Malformed
 from infra.kit.http1.inflow import NOTHING, Inflow, Valve
-from infra.kit.httpd.guard import checked_framing, checked_target, header_name
+from infra.kit.httpd.guard import (
+    checked_authority,
+    checked_framing,
+    checked_target,
+    header_name,
+)
 from infra.kit.httpd.refusals import Refusal
 from infra.kit.httpd.request import Request, Wire
 
@@ -20,7 +25,10 @@ class ReaderWire(Wire, Valve, Protocol):
 
 
 class Reader:
-    """The parser of one connection: hands on each request at its head, feeds its body afterwards."""
+    """The parser of one connection: hands on each request at its head, feeds its body afterwards.
+
+    What follows the head of a CONNECT is no HTTP, whatever becomes of it: it is fed as it comes.
+    """
 
     __slots__ = (
         "_arrived",
@@ -30,6 +38,8 @@ class Reader:
         "_parser",
         "_silent_bytes",
         "_target",
+        "_tunnel",
+        "_tunnels",
         "_wire",
         "in_head",
         "incoming",
@@ -41,8 +51,11 @@ class Reader:
         *,
         began: Callable[[], None],
         arrived: Callable[[Request], None],
+        tunnels: bool = False,
     ) -> None:
         self._wire, self._began, self._arrived = wire, began, arrived
+        self._tunnels = tunnels
+        self._tunnel: Inflow | None = None
         self._parser = httptools.HttpRequestParser(self)
         self._headers: list[tuple[str, str]] = []
         self._target = b""
@@ -52,6 +65,9 @@ class Reader:
 
     def feed(self, data: bytes) -> None:
         """Parses what arrived. Raises Refusal; nothing may be fed after that."""
+        if self._tunnel is not None:
+            self._tunnel.feed(data)
+            return
         self._burst = 0
         self._silent_bytes += len(data)
         try:
@@ -59,8 +75,14 @@ class Reader:
         except httptools.HttpParserError as error:
             raise Refusal.of(error) from error
         # Grows while no part of a body comes: heads, trailers and chunk extensions are all bounded.
-        if self._silent_bytes > self._wire.limits.head_bytes:
+        if self._silent_bytes > self._wire.limits.head_bytes and self._tunnel is None:
             raise Refusal.head_too_long()
+
+    def eof(self) -> bool:
+        """The client sends no more. Whether it may still be waiting for an answer: in a tunnel, it may."""
+        if self._tunnel is not None:
+            self._tunnel.end()
+        return self._tunnel is not None
 
     def _parse(self, data: bytes) -> None:
         while data:
@@ -68,8 +90,12 @@ class Reader:
                 self._parser.feed_data(data)
                 return
             except httptools.HttpParserUpgrade as upgrade:
-                # No upgrade is offered, so the header means nothing and the next request follows.
                 data = data[upgrade.args[0] :]
+                if self._tunnel is not None:
+                    if data:
+                        self._tunnel.feed(data)
+                    return
+                # No upgrade is offered, so the header means nothing and the next request follows.
 
     # -- told by the parser -----------------------------------------------------------------------
 
@@ -102,25 +128,30 @@ class Reader:
         if version not in ("1.1", "1.0"):
             raise Malformed("its version is neither HTTP/1.1 nor HTTP/1.0")
         method = str(parser.get_method(), "ascii")
-        if method == "CONNECT":
+        connect = method == "CONNECT"
+        if connect and not self._tunnels:
             raise Refusal.not_implemented()
-        target = checked_target(self._target)
+        target = checked_authority(self._target) if connect else checked_target(self._target)
         length = checked_framing(headers, chunks=version == "1.1")
+        if connect and length:
+            raise Malformed("a CONNECT has no body")
         if length and parser.should_upgrade():
             raise Malformed("it asks for an upgrade and has a body")
         self.in_head = False
         self._silent_bytes = 0
         self.incoming = Request(
             self._wire,
-            Inflow(self._wire) if length else NOTHING,
+            Inflow(self._wire) if length or connect else NOTHING,
             method,
             target,
             version,
             headers,
             length,
             # Only here: after the message's end llhttp has forgotten what the head said.
-            keep_alive=version == "1.1" and parser.should_keep_alive(),
+            keep_alive=version == "1.1" and parser.should_keep_alive() and not connect,
         )
+        if connect:
+            self._tunnel = self.incoming.inflow
         self._arrived(self.incoming)
 
     def on_body(self, data: bytes) -> None:
@@ -131,8 +162,9 @@ class Reader:
     def on_message_complete(self) -> None:
         assert self.incoming is not None
         self._silent_bytes = 0
-        self.incoming.inflow.end()
-        self.incoming = None
+        if self._tunnel is None:
+            self.incoming.inflow.end()
+            self.incoming = None
 
 
 def _size(headers: list[tuple[str, str]]) -> int:

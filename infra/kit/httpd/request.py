@@ -12,6 +12,7 @@ from infra.kit.http1.heads import CHUNKED, UNTIL_CLOSED, Headers, framing, write
 from infra.kit.http1.inflow import Inflow
 from infra.kit.httpd.limits import Capacity, Limits
 from infra.kit.httpd.status import status_line
+from infra.kit.httpd.tunnel import Tunnel
 
 _BODILESS = (204, 304)
 _JSON = ("content-type", "application/json")
@@ -38,6 +39,14 @@ class Wire(Protocol):
 
     async def read(self, request: "Request") -> bytes:
         """The next bytes of the request's body, empty at its end."""
+        ...
+
+    def half_close(self) -> None:
+        """Sends nothing more, but goes on reading."""
+        ...
+
+    def abort(self) -> None:
+        """Ends the connection now."""
         ...
 
     def trust(self) -> None:
@@ -167,6 +176,17 @@ class Request:
             self.keep_alive = False
         self._wire.send_soon(self._begin(status, said, names))
 
+    def tunnel(self, headers: Headers = ()) -> Tunnel:
+        """Accepts a CONNECT: from here on the connection carries what either side sends, and is then over.
+
+        The handler returns when that has ended. It is cancelled when the client breaks the connection.
+        """
+        if self.method != "CONNECT" or self.started:
+            raise RuntimeError("there is no tunnel to accept")
+        self._wire.send(write_head("HTTP/1.1 200 Connection established", headers))
+        self.started, self._left = True, 0
+        return Tunnel(self._wire, self.inflow, self._break)
+
     async def write(self, chunk: bytes) -> None:
         """The next bytes of the body; waits while the client is slower than us."""
         if not chunk or self.method == "HEAD":
@@ -202,6 +222,10 @@ class Request:
         if isinstance(retry_after, int):
             headers.append(("retry-after", str(retry_after)))
         await self.respond(error.status, headers, orjson.dumps(error.body()))
+
+    def _break(self) -> None:
+        self.ended = True  # it is the handler itself that ends it, so it is not cancelled for that
+        self._wire.abort()
 
     def _begin(self, status: int, headers: list[tuple[str, str]], names: set[str]) -> bytes:
         if self.started:

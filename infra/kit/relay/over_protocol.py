@@ -5,7 +5,9 @@ A request is one write; an answer is parsed once, by llhttp, and its body handed
 
 import asyncio
 import re
+import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,13 +24,15 @@ _OURS = frozenset(("connection", "content-length", "expect", "transfer-encoding"
 _TARGET = re.compile(r"[\x21-\x7e\x80-\xff]+")
 _SAFE = ("GET", "HEAD")
 _WITH_BODY = ("POST", "PUT", "PATCH")
+Dial = Callable[[str, int], Awaitable[socket.socket]]
 
 
 class ProtocolUpstream:
     """An upstream over HTTP/1.1, to a unix socket or a host; connections are pooled here and only here.
 
     `rest_s`: how long an unused connection is kept. `tls`: for https, in place of the default
-    context. Belongs to the event loop in which it is first used.
+    context. `dial`: how a host and a port become a connected socket, in place of asyncio's own way.
+    Belongs to the event loop in which it is first used.
     """
 
     def __init__(
@@ -41,11 +45,12 @@ class ProtocolUpstream:
         base_path: str = "",
         rest_s: float = 15.0,
         tls: ssl.SSLContext | None = None,
+        dial: Dial | None = None,
     ) -> None:
         self._where, self._owner_uid = address.parse(url), owner_uid
         self._timeouts = timeouts or Timeouts()
         self._base_path = base_path.rstrip("/")
-        self._tls = tls
+        self._tls, self._dial = tls, dial
         self._host = _host(self._where)
         self.pool = Pool(self._connect, limit=limit, rest_s=rest_s, wait_s=self._timeouts.connect_s)
 
@@ -117,7 +122,18 @@ class ProtocolUpstream:
 
     async def _over_tcp(self, host: str, port: int) -> Connection:
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(self._made, host, port, ssl=self._context())
+        tls = self._context()
+        if self._dial is None:
+            _, connection = await loop.create_connection(self._made, host, port, ssl=tls)
+            return connection
+        sock = await self._dial(host, port)
+        try:
+            _, connection = await loop.create_connection(
+                self._made, sock=sock, ssl=tls, server_hostname=host if tls else None
+            )
+        except BaseException:
+            sock.close()
+            raise
         return connection
 
     def _made(self) -> Connection:

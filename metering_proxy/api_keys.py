@@ -1,0 +1,106 @@
+"""Keys that people hold: made, listed by their last four characters, rotated with an overlap, revoked.
+
+How a key opens a door is keys.py's matter. The row of a key that has ended stays.
+"""
+
+from typing import Any
+
+from sqlalchemy import insert, select, update
+
+from infra.kit import ids
+from infra.kit.clock import Clock
+from infra.kit.db import Database, Transaction
+from infra.kit.errors import AlcoveError
+from metering_proxy import changes, wire
+from metering_proxy.keys import Keys
+from metering_proxy.models import api_key
+
+PREFIX = "alcove-key-"
+OVERLAP_MS = 24 * 3_600_000
+MOST = 50
+
+
+class ApiKeys:
+    """People's keys. Every change holds in this process when it returns, and in all within a second."""
+
+    def __init__(self, db: Database, keys: Keys, clock: Clock) -> None:
+        self._db, self._keys, self._clock = db, keys, clock
+
+    async def create(self, tenant: str, request: wire.ApiKeyRequest) -> wire.NewApiKey:
+        """A new key. Raises `conflict` (reason `keys`) where the tenant has as many as it may."""
+        async with self._db.transaction() as tx:
+            live = await tx.rows(select(api_key).where(api_key.c.tenant == tenant, _lives()))
+            if len(live) >= MOST:
+                raise AlcoveError("conflict", f"{MOST} keys are the most", reason="keys")
+            made = await self._insert(tx, tenant, request.name, request.expires_at, None)
+        await self._keys.refresh([tenant])
+        return made
+
+    async def listed(self, tenant: str) -> wire.ApiKeys:
+        """All of a tenant's keys, newest first."""
+        newest = select(api_key).order_by(api_key.c.id.desc())
+        async with self._db.read() as reading:
+            rows = await reading.rows(newest.where(api_key.c.tenant == tenant))
+        return wire.ApiKeys(keys=[_shown(dict(row)) for row in rows])
+
+    async def rotate(self, tenant: str, key: str) -> wire.NewApiKey:
+        """A new key in the place of one, which works for a day more. Raises `not_found`, `conflict` (ended)."""
+        async with self._db.transaction() as tx:
+            old = await self._find(tx, tenant, key)
+            now_at = self._clock.now_at()
+            if old["revoked_at"] is not None or (old["expires_at"] or now_at + 1) <= now_at:
+                raise AlcoveError("conflict", "this key has ended", reason="ended")
+            made = await self._insert(tx, tenant, old["name"], old["expires_at"], key)
+            ends_at = min(now_at + OVERLAP_MS, old["expires_at"] or now_at + OVERLAP_MS)
+            await tx.execute(update(api_key).where(api_key.c.id == key).values(expires_at=ends_at))
+        await self._keys.refresh([tenant])
+        return made
+
+    async def revoke(self, tenant: str, key: str) -> wire.ApiKey:
+        """Ends a key; again: no change. Raises `not_found`."""
+        async with self._db.transaction() as tx:
+            found = await self._find(tx, tenant, key)
+            if found["revoked_at"] is None:
+                found["revoked_at"] = self._clock.now_at()
+                await tx.execute(
+                    update(api_key)
+                    .where(api_key.c.id == key)
+                    .values(revoked_at=found["revoked_at"])
+                )
+                await changes.note(tx, "key", tenant)
+        await self._keys.refresh([tenant])
+        return _shown(found)
+
+    async def _find(self, tx: Transaction, tenant: str, key: str) -> dict[str, Any]:
+        mine = select(api_key).where(api_key.c.id == key, api_key.c.tenant == tenant)
+        row = await tx.row(mine)
+        if row is None:
+            raise AlcoveError("not_found", "there is no such key")
+        return dict(row)
+
+    async def _insert(
+        self, tx: Transaction, tenant: str, name: str, expires_at: int | None, replaces: str | None
+    ) -> wire.NewApiKey:
+        secret = ids.secret(PREFIX)
+        row = {
+            "id": ids.ulid(),
+            "tenant": tenant,
+            "name": name,
+            "digest": ids.digest(secret),
+            "hint": secret[-4:],
+            "created_at": self._clock.now_at(),
+            "expires_at": expires_at,
+            "revoked_at": None,
+            "replaces": replaces,
+        }
+        await tx.execute(insert(api_key).values(row))
+        await changes.note(tx, "key", tenant)
+        return wire.NewApiKey(key=secret, **_shown(row).model_dump())
+
+
+def _lives() -> Any:
+    return api_key.c.revoked_at.is_(None)
+
+
+def _shown(row: dict[str, Any]) -> wire.ApiKey:
+    return wire.ApiKey.model_validate({name: row[name] for name in wire.ApiKey.model_fields})

@@ -1,0 +1,61 @@
+"""What an ending does to the windows that a call held: held goes back, used is added, marks are set.
+
+What grants held is spent only where the plan has no room for the charge.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from metering_proxy.ledger import credit
+from metering_proxy.ledger.sheet import Sheet
+from metering_proxy.plans import NO_LIMIT
+
+MARKS = (50, 80, 95)
+"""Percent of a limit at which its use is told: metering facts 1.5."""
+
+
+def move(
+    sheet: Sheet, ended: Mapping[str, Any], *, charge: int = 0, tokens: int = 0, requests: int = 0
+) -> int:
+    """Turns what was held in each window into what was used; how much of the charge grants have paid."""
+    account = ended["account"]
+    held = orjson.loads(ended["windows"])
+    free = NO_LIMIT
+    for kind, measure, start_at, amount, limit in held:
+        window = sheet.window((account, kind, start_at))
+        if window is None:
+            continue  # a minute long gone, told of late: nobody counts it any more
+        window.held -= amount
+        if measure == "charge":
+            free = min(free, limit - window.spent - window.held)
+    lent = orjson.loads(ended["grants"])
+    paid = credit.spend(sheet.tx, ended["request_id"], lent, max(0, charge - max(free, 0)))
+    used = {"charge": charge - paid, "tokens": tokens, "requests": requests}
+    for kind, measure, start_at, _, limit in held:
+        _use(sheet, (account, kind, start_at), used[measure], limit)
+    return paid
+
+
+def _use(sheet: Sheet, key: tuple[str, str, int], amount: int, limit: int) -> None:
+    """Adds what was used, and sets the marks that this has passed."""
+    window = sheet.window(key)
+    if window is None or not amount:
+        return
+    before, window.spent = window.spent, window.spent + amount
+    account, kind, start_at = key
+    if amount < 0 or limit >= NO_LIMIT or kind.endswith("_minute"):
+        return
+    for percent in MARKS:
+        if before * 100 < limit * percent <= window.spent * 100:
+            sheet.mark(
+                {
+                    "account": account,
+                    "kind": kind,
+                    "start_at": start_at,
+                    "percent": percent,
+                    "at": sheet.tx.now_at,
+                    "told_at": None,
+                }
+            )

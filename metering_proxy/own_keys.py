@@ -1,0 +1,102 @@
+"""Tenants' own keys to providers: sealed in rows, open in memory for the calls of that tenant alone, never told.
+
+A call with one is paid to the provider by the tenant: it costs, and is not charged.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from sqlalchemy import ColumnElement, delete, insert, select
+
+from infra.kit.clock import Clock
+from infra.kit.db import Database
+from infra.kit.seal import Sealer
+from metering_proxy import changes, wire
+from metering_proxy.models import own_key
+from metering_proxy.providers.catalog import Route
+from metering_proxy.providers.kinds import field
+from metering_proxy.providers.providers import Providers
+from metering_proxy.tenant_side.holding import OPERATOR, TENANT
+
+
+class OwnKeys:
+    """Every tenant's own keys."""
+
+    def __init__(self, db: Database, sealer: Sealer, providers: Providers, clock: Clock) -> None:
+        self._db, self._sealer, self._providers, self._clock = db, sealer, providers, clock
+        self._keys: dict[tuple[str, str], str] = {}
+
+    async def load(self) -> None:
+        """Reads every row anew."""
+        self._keys = await self._read(None)
+
+    async def refresh(self, tenants: Collection[str]) -> None:
+        """Reads these tenants' rows anew."""
+        read = await self._read(tenants)
+        others = {name: key for name, key in self._keys.items() if name[0] not in tenants}
+        self._keys = others | read
+
+    def applied(self, route: Route, tenant: str) -> tuple[Route, str]:
+        """The route with the tenant's own key where it has one, and who pays the provider."""
+        key = self._keys.get((tenant, route.connection.id))
+        if key is None:
+            return route, OPERATOR
+        return replace(route, connection=replace(route.connection, key=key)), TENANT
+
+    async def put(self, tenant: str, provider: str, key: str) -> wire.OwnKey:
+        """Seals a key for a connection, in the place of one before it. Raises `not_found`, `invalid` (key)."""
+        self._providers.get(provider)
+        text = key.strip()
+        if not text.isascii() or not text.isprintable() or " " in text or len(text) < 8:
+            raise field("key", "a key has at least eight characters, no spaces, no special ones")
+        hint = text[-4:] if len(text) >= 12 else "****"
+        shown = wire.OwnKey(provider=provider, hint=hint, set_at=self._clock.now_at())
+        sealed = self._sealer.seal(text, context(tenant, provider))
+        row = {"tenant": tenant, "sealed_key": sealed, **shown.model_dump()}
+        async with self._db.transaction() as tx:
+            await tx.execute(delete(own_key).where(*_is(tenant, provider)))
+            await tx.execute(insert(own_key).values(row))
+            await changes.note(tx, "own_key", tenant)
+        await self.refresh([tenant])
+        return shown
+
+    async def delete(self, tenant: str, provider: str) -> None:
+        """Forgets a key; no error where there is none."""
+        async with self._db.transaction() as tx:
+            await tx.execute(delete(own_key).where(*_is(tenant, provider)))
+            await changes.note(tx, "own_key", tenant)
+        await self.refresh([tenant])
+
+    async def listed(self, tenant: str) -> wire.OwnKeys:
+        """Which own keys a tenant has, by their last four characters."""
+        mine = select(own_key).where(own_key.c.tenant == tenant).order_by(own_key.c.provider)
+        async with self._db.read() as reading:
+            rows = await reading.rows(mine)
+        return wire.OwnKeys(
+            keys=[
+                wire.OwnKey(provider=row["provider"], hint=row["hint"], set_at=row["set_at"])
+                for row in rows
+            ]
+        )
+
+    async def _read(self, tenants: Collection[str] | None) -> dict[tuple[str, str], str]:
+        wanted = select(own_key)
+        if tenants is not None:
+            wanted = wanted.where(own_key.c.tenant.in_(tenants))
+        async with self._db.read() as reading:
+            rows = await reading.rows(wanted)
+        return {
+            (row["tenant"], row["provider"]): self._sealer.open(
+                row["sealed_key"], context(row["tenant"], row["provider"])
+            )
+            for row in rows
+        }
+
+
+def context(tenant: str, provider: str) -> str:
+    """What a sealed key is bound to: it opens nothing in another row."""
+    return f"own_key/{tenant}/{provider}"
+
+
+def _is(tenant: str, provider: str) -> tuple[ColumnElement[bool], ...]:
+    return own_key.c.tenant == tenant, own_key.c.provider == provider

@@ -1,0 +1,76 @@
+"""Where a call goes next when a provider fails before it has said anything: chains of models, as rows.
+
+A chain has the name of a model (its targets follow that model) or a name of its own (an alias: its first target is
+what is called). Targets are canonical ids; what they are worth now is looked up at each call.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import delete, insert, select
+
+from infra.kit.db import Database
+from infra.kit.errors import AlcoveError
+from metering_proxy import changes, wire
+from metering_proxy.models import fallback
+
+
+class Fallbacks:
+    """Every chain by its name, in small letters."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._chains: Mapping[str, tuple[str, ...]] = {}
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """The targets of a name, in their order."""
+        return self._chains.get(name.lower(), ())
+
+    def listed(self) -> wire.Fallbacks:
+        """All chains by name."""
+        rows = sorted(self._chains.items())
+        return wire.Fallbacks(
+            fallbacks=[wire.Fallback(name=name, targets=list(targets)) for name, targets in rows]
+        )
+
+    async def load(self) -> None:
+        """Reads every row anew."""
+        async with self._db.read() as reading:
+            rows = await reading.rows(
+                select(fallback).order_by(fallback.c.name, fallback.c.position)
+            )
+        chains: dict[str, tuple[str, ...]] = {}
+        for row in rows:
+            chains[row["name"]] = (*chains.get(row["name"], ()), row["target"])
+        self._chains = chains
+
+    async def put(self, name: str, targets: Sequence[str], known: Sequence[str]) -> wire.Fallback:
+        """Replaces a chain; no targets: there is none. Live here when it returns, everywhere within a second.
+
+        `known`: the canonical ids that there are. Raises `invalid` with `details.fields`.
+        """
+        name, targets = name.lower(), [target.lower() for target in targets]
+        _check(name, targets, known)
+        async with self._db.transaction() as tx:
+            await tx.execute(delete(fallback).where(fallback.c.name == name))
+            for position, target in enumerate(targets):
+                await tx.execute(
+                    insert(fallback).values(name=name, position=position, target=target)
+                )
+            await changes.note(tx, "provider", "fallbacks")
+        await self.load()
+        return wire.Fallback(name=name, targets=list(targets))
+
+
+def _check(name: str, targets: Sequence[str], known: Sequence[str]) -> None:
+    there_are = {id.lower() for id in known}
+    for target in targets:
+        if target not in there_are:
+            raise _field(f"there is no model {target!r}")
+        if target == name:
+            raise _field("a model is no fallback of its own")
+    if len(set(targets)) < len(targets):
+        raise _field("each target once")
+
+
+def _field(problem: str) -> AlcoveError:
+    return AlcoveError("invalid", problem, fields=[{"field": "targets", "problem": problem}])

@@ -1,0 +1,74 @@
+"""One call in every detail: its hold, the entries of its attempts and corrections, the price row behind them."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import RowMapping, select
+
+from infra.kit.db import Database
+from infra.kit.errors import AlcoveError
+from metering_proxy import wire
+from metering_proxy.models import entry, reservation
+from metering_proxy.pricing import Price
+from metering_proxy.providers.catalog import Catalog
+
+_SHARED = ("plan", "payer", "wire", "provider", "model", "price_id", "markup_ppm")
+
+
+class Requests:
+    """Looks calls up for the control listener."""
+
+    def __init__(self, db: Database, catalog: Catalog) -> None:
+        self._db, self._catalog = db, catalog
+
+    async def detail(self, request_id: str) -> wire.RequestDetail:
+        """Everything about one call. Raises `not_found`."""
+        async with self._db.read() as reading:
+            hold = await reading.row(
+                select(reservation).where(reservation.c.request_id == request_id)
+            )
+            rows = await reading.rows(
+                select(entry)
+                .where(entry.c.request_id == request_id)
+                .order_by(entry.c.attempt, entry.c.at, entry.c.kind)
+            )
+        found = hold or next(iter(rows), None)
+        if found is None:
+            raise AlcoveError("not_found", "there is no such request")
+        return wire.RequestDetail(
+            id=request_id,
+            tenant=found["account"],
+            **{name: found[name] for name in _SHARED},
+            price=await self._price(found["price_id"]),
+            started_at=rows[0]["started_at"] if rows else found["created_at"],
+            **_of_the_hold(hold),
+            cost_nanos=sum(row["cost_nanos"] for row in rows),
+            charge_nanos=sum(row["charge_nanos"] for row in rows),
+            entries=[_entry(row) for row in rows],
+        )
+
+    async def _price(self, price_id: str) -> dict[str, int] | None:
+        for connection in await self._catalog.connections():
+            for model in connection.models:
+                for price in model.prices:
+                    if price.id == price_id:
+                        return _rates(price)
+        return None
+
+
+def _of_the_hold(hold: RowMapping | None) -> dict[str, Any]:
+    names = ("state", "dispatched_at", "ended_at", "charge_held_nanos", "output_limit")
+    return {name: None if hold is None else hold[name] for name in names}
+
+
+def _rates(price: Price) -> dict[str, int]:
+    rates = {name: rate for name, rate in asdict(price.rates).items() if isinstance(rate, int)}
+    return {"from_at": price.from_at, **rates}
+
+
+def _entry(row: RowMapping) -> wire.RequestEntry:
+    values = {name: row[name] for name in wire.RequestEntry.model_fields}
+    flags = {name: bool(row[name]) for name in ("estimated", "overrun")}
+    parts = json.loads(row["parts"])
+    return wire.RequestEntry.model_validate({**values, **flags, "parts": parts})

@@ -1,0 +1,98 @@
+"""How a call ends: what the ledger, the breakers, the metrics and the log are told of it."""
+
+import logging
+import time
+
+from metering_proxy.ledger.ledger import Ledger
+from metering_proxy.providers.breakers import Breakers
+from metering_proxy.providers.catalog import Route
+from metering_proxy.telemetry import Telemetry, describe
+from metering_proxy.tenant_side import settling
+from metering_proxy.tenant_side.settling import Verdict
+from metering_proxy.tenant_side.under_way import Call
+
+_log = logging.getLogger(__name__)
+PROVIDERS = frozenset(("unreachable", "first_byte", "broken", "malformed", "cut", "idle"))
+"""Reasons of failures that are the provider's own; our pool may be full without its doing."""
+
+
+class Endings:
+    """Ends calls."""
+
+    def __init__(self, ledger: Ledger, breakers: Breakers, telemetry: Telemetry) -> None:
+        self._ledger, self._breakers, self._telemetry = ledger, breakers, telemetry
+
+    def release(self, call: Call) -> None:
+        """Nothing was sent: the hold goes back."""
+        self._ledger.release(call.hold)
+        self._judge(call)
+        self._count(call, "not_sent")
+
+    def settle(self, call: Call) -> None:
+        """Charges what was used, whatever the ending was."""
+        call.settled = True
+        verdict = settling.verdict(call.terms, call.reader.found, call.outcome)
+        op = settling.settle_op(call.id, call.terms, verdict, call.outcome)
+        self._ledger.settle(op)
+        self._judge(call)
+        self._count(call, call.outcome)
+        route = call.terms.route
+        self._tell(route, call.terms.payer, op.cost_nanos, verdict)
+        describe(call.span, verdict.usage, op.response_model, call.outcome)
+        if _log.isEnabledFor(logging.INFO):
+            _log.info(
+                "call",
+                extra={
+                    "wire": call.wire.name,
+                    "model": route.model.id,
+                    "status": call.status,
+                    "outcome": call.outcome,
+                    "estimated": verdict.estimated,
+                    "input_tokens": verdict.usage.total_input,
+                    "output_tokens": verdict.usage.output,
+                    "charge_nanos": op.charge_nanos,
+                    "limit": call.limit,
+                    "ms": round((time.perf_counter() - call.began_s) * 1000, 1),
+                },
+            )
+
+    def gave_up(self, call: Call, outcome: str) -> None:
+        """An attempt failed and another one follows: the model's breaker learns of it."""
+        self._judge(call)
+        route = call.terms.route
+        self._telemetry.fallbacks.labels(route.connection.id, route.model.id, outcome).inc()
+
+    def _judge(self, call: Call) -> None:
+        """Tells the model's breaker what came of the attempt."""
+        key, outcome = call.terms.breaker, call.outcome
+        if outcome == "complete":
+            self._breakers.succeeded(key)
+        elif outcome == "error" or call.blamed or is_overloaded(call.status):
+            self._breakers.failed(key)
+        else:
+            self._breakers.undecided(key)
+        self._telemetry.breakers.set(self._breakers.open)
+
+    def _tell(self, route: Route, payer: str, cost_nanos: int, verdict: Verdict) -> None:
+        """Counts what the call used and cost, and what is doubtful about it."""
+        telemetry, provider = self._telemetry, route.connection.id
+        telemetry.used(verdict.usage)
+        telemetry.child(telemetry.cost, provider, route.model.id, payer).inc(cost_nanos)
+        if verdict.estimated is not None:
+            telemetry.child(telemetry.estimated, verdict.estimated).inc()
+        if verdict.unknown_tier:
+            telemetry.unpriced.inc()
+        if verdict.doubt is not None:
+            telemetry.child(telemetry.doubtful, provider, verdict.doubt).inc()
+
+    def _count(self, call: Call, outcome: str) -> None:
+        self._telemetry.open.dec()
+        self._telemetry.reserved.dec(call.hold.charge_held_nanos)
+        route = call.terms.route
+        labels = (call.wire.name, route.connection.id, route.model.id, outcome)
+        self._telemetry.child(self._telemetry.requests, *labels).inc()
+
+
+def is_overloaded(status: int) -> bool:
+    """Whether a provider says that it, and not its asker, is in trouble."""
+    return status == 429 or status >= 500

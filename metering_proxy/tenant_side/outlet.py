@@ -1,0 +1,44 @@
+"""Where an answer goes: to its caller as it comes, or held back until it has said something.
+
+It is held back only while another model could be asked instead: an error that comes first, with a 200, is then no
+answer yet.
+"""
+
+from collections.abc import Sequence
+
+from metering_proxy.tenant_side.exchange import Exchange
+from metering_proxy.wires.wire import Found
+
+MOST_HELD_BYTES = 8 * 1024
+
+
+class Outlet:
+    """One answer's way out. `holding`: nothing of it has gone to the caller."""
+
+    def __init__(
+        self, exchange: Exchange, status: int, headers: Sequence[tuple[str, str]], *, hold: bool
+    ) -> None:
+        self._exchange, self._status, self._headers = exchange, status, headers
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self.holding = hold
+
+    async def write(self, data: bytes) -> None:
+        """The next bytes of the answer."""
+        if self.holding:
+            self._held.append(data)
+            self._held_bytes += len(data)
+        else:
+            await self._exchange.write(data)
+
+    def decided(self, found: Found) -> bool:
+        """Whether the answer has said enough to be its caller's."""
+        said = found.text_bytes or found.finished
+        return bool(said) or self._held_bytes > MOST_HELD_BYTES
+
+    async def open(self) -> None:
+        """From here on the answer is its caller's, with all that was held back."""
+        self.holding = False
+        await self._exchange.start(self._status, self._headers)
+        await self._exchange.write(b"".join(self._held))
+        self._held.clear()

@@ -1,0 +1,47 @@
+"""A call that is under way: what was agreed, what is held, and how it would end at this moment.
+
+sending.py carries it out, ending.py ends it.
+"""
+
+from dataclasses import dataclass, field
+
+from opentelemetry.trace import Span
+
+from metering_proxy.keys import Key
+from metering_proxy.ledger.ledger import Hold
+from metering_proxy.tenant_side.holding import Terms
+from metering_proxy.wires.wire import Reader, Wire
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that holds money. `outcome` says how the attempt under way ended, should it end at this moment.
+
+    `blamed`: a failure would be the provider's own. `others`: on whose terms it may go on if this attempt fails.
+    """
+
+    id: str
+    wire: Wire
+    key: Key
+    terms: Terms
+    hold: Hold
+    reader: Reader
+    began_s: float
+    others: list[Terms] = field(default_factory=list)
+    span: Span | None = None
+    outcome: str = "no_answer"
+    status: int = 0
+    sent: bool = False
+    blamed: bool = False
+    settled: bool = False
+
+    @property
+    def limit(self) -> int:
+        """The token limit of this attempt."""
+        return min(self.hold.limit, self.terms.wanted)
+
+    def go_on(self, onward: Terms) -> None:
+        """Begins the next attempt."""
+        self.terms = onward
+        self.reader = self.wire.reader(onward.ask, onward.route.connection.kind.dialect)
+        self.outcome, self.status, self.sent, self.blamed = "no_answer", 0, False, False

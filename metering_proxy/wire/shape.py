@@ -1,0 +1,33 @@
+"""The base of every shape."""
+
+from typing import get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+
+
+class Shape(BaseModel):
+    """Base of every shape: an unknown field is refused, so that a slip of the pen is never silent.
+
+    So is `false` for 0, `"5"` for 5 and 1 for true: nothing is read as something near.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_it_is(cls, value: object, info: ValidationInfo) -> object:
+        wanted = cls.model_fields[info.field_name or ""].annotation
+        kinds = (wanted, *get_args(wanted))
+        if int in kinds and str not in kinds and isinstance(value, bool | str):
+            raise ValueError("must be a whole number")
+        if wanted is bool and not isinstance(value, bool):
+            raise ValueError("must be true or false")
+        return value
+
+    @field_validator("*")
+    @classmethod
+    def _can_be_stored(cls, value: object) -> object:
+        texts = value if isinstance(value, list) else [value]
+        if any(isinstance(text, str) and "\0" in text for text in texts):
+            raise ValueError("a text has no zero byte in it")
+        return value

@@ -1,0 +1,52 @@
+"""How a provider's usage differs from OpenAI's own, as data (wires facts 2.5). Rows of it stand in providers.toml.
+
+Places are dotted paths of members, `0` being the first of a list. The plain dialect looks wherever any provider is
+known to put a number, so that a server nobody has described is read rightly too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Rule = Literal["inside", "outside", "by_total"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """`usage_at`: where a usage object may be, the first that is there counts. Of `cached_at` the largest counts.
+
+    `reasoning`: whether it is inside or outside of the output, or told by the total; `reasoning_unsure`: what is
+    taken, and marked as doubtful, where the total fits neither. `cost_at`: where the provider states the cost, in
+    `cost_per_usd` parts of a dollar, with `cost_added_at` on top where `cost_added_if` is true; `cost_use`:
+    whether it is what is charged, or only checked against what the tokens cost.
+    """
+
+    usage_at: Sequence[str] = ("usage", "choices.0.usage", "x_groq.usage")
+    cached_at: Sequence[str] = (
+        "prompt_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+    )
+    written_at: str = "prompt_tokens_details.cache_write_tokens"
+    reasoning: Rule = "by_total"
+    reasoning_unsure: Literal["inside", "outside"] = "inside"
+    cost_at: str = ""
+    cost_added_at: str = ""
+    cost_added_if: str = ""
+    cost_per_usd: int = 1
+    cost_use: Literal["charge", "check"] = "check"
+
+
+PLAIN = Dialect()
+
+
+def at(value: Any, place: str) -> Any:
+    """What stands at a place; None where nothing does."""
+    for name in place.split("."):
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list) and name == "0" and value:
+            value = value[0]
+        else:
+            return None
+    return value

@@ -1,0 +1,92 @@
+"""A multipart/form-data body as text with the place of each field, so that it is edited and not written anew.
+
+Bytes are read as Latin-1, which gives each of them a character of its own.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metering_proxy.wires.document import Edit, invalid, spliced
+
+_BOUNDARY = re.compile(r'boundary=(?:"([^"]{1,70})"|([^\s;,]{1,70}))', re.IGNORECASE)
+_NAME = re.compile(r'\bname="([^"]*)"', re.IGNORECASE)
+_FILE = re.compile(r"\bfilename\*?=", re.IGNORECASE)
+_MOST_FIELDS = 64
+_MOST_HEAD = 4_096  # characters before a field's value
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where a field's value stands. `is_file`: it was sent as a file."""
+
+    start: int
+    end: int
+    is_file: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form: the whole body and its fields by name."""
+
+    text: str
+    fields: dict[str, Field]
+
+    def value(self, name: str) -> str | None:
+        """A field's text, or None where it is absent or not UTF-8."""
+        field = self.fields.get(name)
+        if field is None:
+            return None
+        try:
+            return self.text[field.start : field.end].encode("latin-1").decode()
+        except UnicodeDecodeError:
+            return None
+
+    def file(self, name: str) -> bytes | None:
+        """A field's bytes."""
+        field = self.fields.get(name)
+        return None if field is None else self.text[field.start : field.end].encode("latin-1")
+
+    def put_at(self, place: str, value: object) -> Edit:
+        """See wire.Editable. Only a field that stands there."""
+        field = self.fields[place]
+        return Edit(field.start, field.end, str(value).encode().decode("latin-1"))
+
+    def edited(self, edits: Sequence[Edit]) -> bytes:
+        """See wire.Editable."""
+        return spliced(self.text, edits).encode("latin-1")
+
+
+def read(body: bytes, content_type: str) -> Form:
+    """The form that `body` is. Raises `invalid`: what we read must be what the provider reads."""
+    found = _BOUNDARY.search(content_type)
+    if not content_type.lower().startswith("multipart/form-data") or found is None:
+        raise invalid("the body must be multipart/form-data with a boundary")
+    text, mark = body.decode("latin-1"), f"--{found.group(1) or found.group(2)}"
+    if not text.startswith(mark + "\r\n"):
+        raise invalid("the form does not begin with its boundary")
+    fields: dict[str, Field] = {}
+    at = len(mark) + 2
+    while True:
+        head_end, end = text.find("\r\n\r\n", at), text.find(f"\r\n{mark}", at)
+        whole = 0 <= head_end <= end and head_end - at <= _MOST_HEAD
+        if not whole or len(fields) >= _MOST_FIELDS:
+            raise invalid("the form is not whole")
+        name, field = _field(text[at:head_end], head_end + 4, end)
+        if name in fields:
+            raise invalid(f"{name} stands there twice", name)
+        fields[name] = field
+        at = end + len(mark) + 4
+        if text[end + len(mark) + 2 : at] == "--":
+            return Form(text, fields)
+        if text[end + len(mark) + 2 : at] != "\r\n":
+            raise invalid("the form is not whole")
+
+
+def _field(head: str, start: int, end: int) -> tuple[str, Field]:
+    for line in head.split("\r\n"):
+        header, _, value = line.partition(":")
+        named = _NAME.search(value)
+        if header.strip().lower() == "content-disposition" and named:
+            return named.group(1), Field(start, end, _FILE.search(value) is not None)
+    raise invalid("a part of the form has no name")

@@ -1,0 +1,190 @@
+"""Gemini, `models/{model}:generateContent` and `:streamGenerateContent` (https://ai.google.dev/api); facts 2.4.
+
+The model stands in the path, and members may be written in either of two ways (`maxOutputTokens`,
+`max_output_tokens`), as Google's own servers take both.
+"""
+
+import re
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs
+
+import orjson
+
+from metering_proxy.pricing import Usage
+from metering_proxy.wires import numbers
+from metering_proxy.wires.dialect import PLAIN, Dialect, at
+from metering_proxy.wires.document import Document, invalid, read
+from metering_proxy.wires.numbers import natural
+from metering_proxy.wires.openai_chat import FLOOR_TOKENS
+from metering_proxy.wires.survey import survey
+from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
+
+_UPPER = re.compile(r"[A-Z]")
+# Functions run in the caller. A search is one a request, with a price; what else Google runs has no bound.
+_CALLERS_TOOL = frozenset(("functionDeclarations", "function_declarations"))
+_SEARCH = frozenset(("googleSearch", "google_search"))
+
+
+class Gemini:
+    """See wire.Wire: one for whole answers, one for streams."""
+
+    shape: Shape = "gemini"
+    operation = "generate_content"
+
+    def __init__(self, name: str, *, stream: bool) -> None:
+        self.name, self._stream = name, stream
+
+    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+        """See wire.Wire."""
+        document = read(body)
+        contents = document.get("contents")
+        if not isinstance(contents, list | dict) or not contents:
+            raise invalid("contents must be a list that is not empty", "contents")
+        system = _member(document, "systemInstruction")
+        searches = _searches(document.get("tools"))
+        found = survey(len(body), [contents, document.get(system)], document.get("tools"))
+        found.opaque = (
+            found.opaque
+            or searches > 0
+            or document.get(_member(document, "cachedContent")) is not None
+        )
+        config_name = _member(document, "generationConfig")
+        config = document.object(config_name)
+        limit_name = "maxOutputTokens" if config is None else _member(config, "maxOutputTokens")
+        sse = self._stream and parse_qs(outside.query).get("alt") == ["sse"]
+        return Ask(
+            document=document,
+            model=outside.model.removeprefix("models/"),
+            kind="chat",
+            survey=found,
+            stream=self._stream,
+            limit=None if config is None else numbers.count(config, limit_name),
+            limit_at=f"{config_name}.{limit_name}",
+            floor=FLOOR_TOKENS,
+            choices=_candidates(config),
+            audio_output=_speaks(config),
+            searches=searches,
+            array=self._stream and not sse,
+            model_in_body=False,
+            query="alt=sse" if sse else "",
+        )
+
+    def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
+        """See wire.Wire."""
+        return _Reader()
+
+
+def _member(document: Document, name: str) -> str:
+    """The name under which a member stands there. Raises `invalid` where it stands there under both."""
+    snake = _UPPER.sub(lambda found: f"_{found.group().lower()}", name)
+    if snake not in document.members:
+        return name
+    if name in document.members:
+        raise invalid(f"{name} and {snake}: give one of them", name)
+    return snake
+
+
+def _candidates(config: Document | None) -> int:
+    if config is None:
+        return 1
+    return numbers.count(config, _member(config, "candidateCount"), most=numbers.MOST_CHOICES) or 1
+
+
+def _speaks(config: Document | None) -> bool:
+    modalities = None if config is None else config.get(_member(config, "responseModalities"))
+    return isinstance(modalities, list) and any(str(one).upper() == "AUDIO" for one in modalities)
+
+
+def _searches(tools: Any) -> int:
+    """Whether Google may search. Raises `invalid` for what runs there without a bound."""
+    found = 0
+    for tool in tools if isinstance(tools, list) else [tools] if tools else []:
+        for name in tool if isinstance(tool, dict) else ():
+            if name in _SEARCH:
+                found = 1
+            elif name not in _CALLERS_TOOL:
+                raise invalid(f"the tool {name} cannot be metered here", "tools")
+    return found
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found = Found()
+        self._searched = False
+
+    def event(self, data: bytes) -> bool:
+        with suppress(orjson.JSONDecodeError):
+            self._chunk(orjson.loads(data))
+        return False
+
+    def whole(self, body: bytes) -> None:
+        try:
+            answer = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return
+        for chunk in answer if isinstance(answer, list) else [answer]:
+            self._chunk(chunk)
+
+    def _chunk(self, chunk: Any) -> None:
+        if not isinstance(chunk, dict):
+            return
+        model = chunk.get("modelVersion")
+        if isinstance(model, str) and model:
+            self.found.model = model
+        self.found.failed = self.found.failed or bool(chunk.get("error"))
+        candidates = chunk.get("candidates")
+        for candidate in candidates if isinstance(candidates, list) else []:
+            self._candidate(candidate)
+        # A prompt that is refused has no candidates, and ends there.
+        blocked = at(chunk, "promptFeedback.blockReason") is not None
+        self.found.finished = self.found.finished or blocked
+        usage = chunk.get("usageMetadata")
+        if isinstance(usage, dict):
+            self.found.usage = _buckets(usage, searches=int(self._searched))
+
+    def _candidate(self, candidate: Any) -> None:
+        self.found.finished = self.found.finished or bool(at(candidate, "finishReason"))
+        self._searched = self._searched or bool(at(candidate, "groundingMetadata.webSearchQueries"))
+        parts = at(candidate, "content.parts")
+        for part in parts if isinstance(parts, list) else []:
+            self.found.text_bytes += _text_bytes(part)
+
+
+def _buckets(usage: dict[str, Any], *, searches: int) -> Usage:
+    prompt = natural(usage.get("promptTokenCount"))
+    cached = min(prompt, natural(usage.get("cachedContentTokenCount")))
+    heard = _of(usage, "promptTokensDetails", "AUDIO") - _of(usage, "cacheTokensDetails", "AUDIO")
+    audio_in = min(prompt - cached, max(0, heard))
+    candidates, thoughts = (
+        natural(usage.get("candidatesTokenCount")),
+        natural(usage.get("thoughtsTokenCount")),
+    )
+    audio_out = min(candidates, _of(usage, "candidatesTokensDetails", "AUDIO"))
+    images_out = min(candidates - audio_out, _of(usage, "candidatesTokensDetails", "IMAGE"))
+    return Usage(
+        input=prompt - cached - audio_in + natural(usage.get("toolUsePromptTokenCount")),
+        cache_read=cached,
+        output=candidates - audio_out - images_out + thoughts,
+        reasoning=thoughts,
+        audio_input=audio_in,
+        audio_output=audio_out,
+        image_output=images_out,
+        web_searches=searches,
+    )
+
+
+def _of(usage: dict[str, Any], name: str, modality: str) -> int:
+    """Tokens of one modality in a list of them."""
+    rows = usage.get(name)
+    return sum(
+        natural(at(row, "tokenCount"))
+        for row in (rows if isinstance(rows, list) else [])
+        if at(row, "modality") == modality
+    )
+
+
+def _text_bytes(part: Any) -> int:
+    text, arguments = at(part, "text"), at(part, "functionCall.args")
+    found = len(text.encode("utf-8", "replace")) if isinstance(text, str) else 0
+    return found + (len(orjson.dumps(arguments)) if isinstance(arguments, dict) else 0)

@@ -1,0 +1,160 @@
+"""OpenAI Responses, `POST /v1/responses` (https://platform.openai.com/docs/api-reference/responses); facts 2.3.
+
+Only the call that makes a response has a meter: reading a stored one, or one that runs in the background, has
+none and does not exist here.
+"""
+
+from typing import Any
+
+import orjson
+
+from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires.dialect import PLAIN, Dialect, at
+from metering_proxy.wires.document import Document, invalid, read
+from metering_proxy.wires.numbers import natural
+from metering_proxy.wires.openai_chat import FLOOR_TOKENS
+from metering_proxy.wires.survey import Survey, survey
+from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
+
+# Input that is not in the body; the context window bounds it.
+_HIDDEN = ("previous_response_id", "conversation", "prompt")
+_CALLERS_TOOLS = frozenset(
+    ("function", "custom", "local_shell", "apply_patch", "computer_use_preview")
+)
+_SEARCHES = frozenset(("web_search", "web_search_preview"))
+_ENDINGS = ("response.completed", "response.incomplete", "response.failed")
+
+
+class OpenAiResponses:
+    """See wire.Wire."""
+
+    name = "openai_responses"
+    shape: Shape = "openai"
+    operation = "chat"
+
+    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+        """See wire.Wire."""
+        document = read(body)
+        if numbers.flag(document, "background"):
+            raise invalid("a response in the background cannot be metered here", "background")
+        searches = _searches(document)
+        found = _surveyed(document, len(body))
+        found.opaque = found.opaque or searches > 0
+        return Ask(
+            document=document,
+            model=numbers.model(document),
+            kind="chat",
+            survey=found,
+            stream=numbers.flag(document, "stream"),
+            limit=numbers.count(document, "max_output_tokens"),
+            limit_at="max_output_tokens",
+            floor=FLOOR_TOKENS,
+            tier=numbers.text(document, "service_tier"),
+            searches=searches,
+        )
+
+    def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
+        """See wire.Wire."""
+        return _Reader()
+
+
+def _surveyed(document: Document, body_bytes: int) -> Survey:
+    given = document.get("input")
+    if given is not None and not isinstance(given, str | list):
+        raise invalid("input must be text or a list of items", "input")
+    found = survey(body_bytes, [given], document.get("tools"))
+    if any(document.get(name) is not None for name in _HIDDEN):
+        found.opaque = True
+    return found
+
+
+def _searches(document: Document) -> int:
+    """How often the provider may search. Raises `invalid` for what runs there without a bound."""
+    tools = document.get("tools")
+    hosted = [
+        str(tool.get("type"))
+        for tool in (tools if isinstance(tools, list) else [])
+        if isinstance(tool, dict) and tool.get("type") not in _CALLERS_TOOLS
+    ]
+    for kind in hosted:
+        if not kind.startswith(tuple(_SEARCHES)):
+            raise invalid(f"a tool of type {kind} cannot be metered here", "tools")
+    if not hosted:
+        return 0
+    most = numbers.count(document, "max_tool_calls", most=100)
+    if most is None:
+        raise invalid("a search needs max_tool_calls, which bounds its cost", "max_tool_calls")
+    return most
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found = Found()
+        self._searches = 0
+
+    def event(self, data: bytes) -> bool:
+        try:
+            event = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return False
+        if not isinstance(event, dict):
+            return False
+        kind = event.get("type")
+        if kind in _ENDINGS:
+            self._response(event.get("response"))
+            self.found.finished = self.found.usage is not None
+            self.found.failed = kind == "response.failed"
+        elif kind == "error":
+            self.found.failed = True
+        elif kind == "response.created":
+            self._model(event.get("response"))
+        elif kind == "response.output_item.done":
+            self._searches += at(event, "item.type") == "web_search_call"
+        elif isinstance(event.get("delta"), str):
+            self.found.text_bytes += len(event["delta"].encode("utf-8", "replace"))
+        return False
+
+    def whole(self, body: bytes) -> None:
+        try:
+            answer = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return
+        output = at(answer, "output")
+        for item in output if isinstance(output, list) else []:
+            self._searches += at(item, "type") == "web_search_call"
+            self.found.text_bytes += _text_bytes(item)
+        self._response(answer)
+        self.found.failed = at(answer, "status") == "failed"
+        self.found.finished = self.found.usage is not None
+
+    def _model(self, response: Any) -> None:
+        model = at(response, "model")
+        if isinstance(model, str) and model:
+            self.found.model = model
+
+    def _response(self, response: Any) -> None:
+        """What the whole response says; its usage is null where it failed before it began."""
+        self._model(response)
+        usage, tier = at(response, "usage"), at(response, "service_tier")
+        if not isinstance(usage, dict):
+            return
+        reading = openai_usage.read(
+            usage,
+            tier if isinstance(tier, str) else None,
+            openai_usage.RESPONSES_DIALECT,
+            openai_usage.RESPONSES,
+        )
+        if reading is not None:
+            told = at(response, "tool_usage.web_search.num_requests")
+            searches = self._searches if told is None else natural(told)
+            self.found.usage = reading.usage.with_searches(searches)
+
+
+def _text_bytes(item: Any) -> int:
+    """Bytes of text that a model made: words, refusals, summaries, arguments of calls."""
+    texts = [at(item, "arguments"), at(item, "input"), at(item, "name")]
+    for name in ("content", "summary"):
+        parts = at(item, name)
+        for part in parts if isinstance(parts, list) else []:
+            texts += [at(part, "text"), at(part, "refusal")]
+    return sum(len(text.encode("utf-8", "replace")) for text in texts if isinstance(text, str))

@@ -1,0 +1,152 @@
+"""Golden streams: the same bytes to the caller, in the ledger what is in them, once, however cut or left."""
+
+import hashlib
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from infra.kit.clock import FakeClock
+from metering_proxy.pricing import Usage
+from metering_proxy.providers.kinds import kinds
+from metering_proxy.tenant_side.tee import Tee, framing_of
+from metering_proxy.wires.wire import Found
+from tests.metering_proxy.goldens import ASKED, GOLDENS, Golden
+from tests.metering_proxy.house import House, Tenant, a_house
+from tests.scripted import ScriptedProvider
+
+_ALL = [pytest.param(golden, id=golden.name) for golden in GOLDENS]
+_PLAIN = (None, "default", "standard")
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _read(golden: Golden, cuts: list[int]) -> tuple[bytes, Found]:
+    """What the tee passes on and finds when the stream comes in those pieces."""
+    dialect = kinds()[golden.kind].dialect
+    reader = golden.reads.reader(None, dialect)
+    framing = framing_of(golden.content_type, array=golden.wire == "gemini_array")
+    tee = Tee(reader, framing=framing, encoding="", strip=False)
+    at, out = 0, b""
+    for cut in [*cuts, len(golden.body)]:
+        out += tee.feed(golden.body[at:cut])
+        at = cut
+    out += tee.end()
+    assert not tee.unread
+    return out, reader.found
+
+
+def _same(found: Usage | None, golden: Golden) -> bool:
+    assert found is not None
+    tier = None if found.tier in _PLAIN else found.tier
+    return replace(found, tier=tier) == golden.found
+
+
+@pytest.mark.parametrize("golden", _ALL)
+def test_stream_is_read_alike_when_it_is_cut_anywhere(golden: Golden) -> None:
+    whole, expected = _read(golden, [])
+    assert whole == golden.body
+    if golden.usage is not None:
+        assert _same(expected.usage, golden)
+    by_bytes = list(range(1, len(golden.body)))[:20_000]
+    for cuts in [by_bytes, *([cut] for cut in golden.cuts(60))]:
+        out, found = _read(golden, cuts)
+        assert (out, found) == (golden.body, expected)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("golden", _ALL)
+def test_stream_is_read_alike_when_it_is_cut_at_every_byte(golden: Golden) -> None:
+    _, expected = _read(golden, [])
+    for cut in range(1, len(golden.body), 1 + len(golden.body) // 20_000):
+        assert _read(golden, [cut]) == (golden.body, expected)
+
+
+async def _tenant_of(house: House, scripted: ScriptedProvider, golden: Golden) -> Tenant:
+    await house.connect(scripted, golden.kind)
+    return await house.tenant("free", charge_month_nanos=None)
+
+
+@pytest.mark.parametrize("golden", _ALL)
+async def test_stream_is_the_same_bytes_and_settled_once(
+    house: House, scripted: ScriptedProvider, golden: Golden
+) -> None:
+    tenant = await _tenant_of(house, scripted, golden)
+    scripted.then(reply=golden.reply)
+    answer = await tenant.post(*ASKED[golden.wire])
+    assert (answer.status, answer.cut) == (200, False)
+    assert _sha(answer.body) == _sha(golden.body)
+    [entry] = await house.entries(tenant)
+    _holds(entry, golden)
+    assert (await house.verdict()).whole
+
+
+def _holds(entry: dict[str, Any], golden: Golden) -> None:
+    """The entry says what is in the stream."""
+    parts = json.loads(entry["parts"])
+    assert (entry["outcome"], entry["estimated"]) == (golden.outcome, int(golden.estimated))
+    if golden.usage is not None:
+        names = {field.name for field in fields(Usage)} - {"tier"}
+        assert {k: v for k, v in parts.items() if k in names} == {
+            k: v for k, v in golden.usage.items() if k != "tier"
+        }
+    else:
+        assert entry["output_tokens"] > 0
+    assert parts.get("doubt") in (golden.doubt, "stated_cost")
+    if golden.cost_nanos is not None:
+        assert (entry["cost_nanos"], parts["stated"]) == (golden.cost_nanos, 1)
+
+
+async def _left(tenant: Tenant, golden: Golden, after: int) -> None:
+    """Asks, reads so many bytes, and leaves."""
+    path, body = ASKED[golden.wire]
+    shown = {"authorization": f"Bearer {tenant.key}"}
+    response = await tenant.session.post(f"http://localhost{path}", json=body, headers=shown)
+    if after:
+        await response.content.readexactly(after)
+    response.close()
+
+
+@pytest.mark.parametrize("golden", _ALL)
+async def test_caller_who_leaves_pays_for_what_came(
+    house: House, scripted: ScriptedProvider, golden: Golden
+) -> None:
+    tenant = await _tenant_of(house, scripted, golden)
+    scripted.always(reply=golden.reply)
+    cuts = golden.cuts(3)
+    for after in cuts:
+        await _left(tenant, golden, after)
+        entries = await house.entries(tenant, cuts.index(after) + 1)
+        _holds({**entries[-1], "outcome": golden.outcome}, golden)
+    assert (await house.verdict()).whole
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("golden", _ALL)
+async def test_caller_may_leave_after_every_byte(
+    tmp_path: Any, scripted: ScriptedProvider, clock: FakeClock, golden: Golden
+) -> None:
+    scripted.always(reply=golden.reply)
+    url = f"sqlite:///{tmp_path}/m.db"
+    async with a_house(tmp_path, url, clock=clock) as house:
+        await house.connect(scripted, golden.kind)
+        tenant = await house.tenant("plus", charge_month_nanos=None)
+        afters = range(0, len(golden.body), 1 + len(golden.body) // 5_000)
+        for after in afters:
+            clock.advance(2)
+            await _left(tenant, golden, after)
+        entries = await house.entries(tenant, len(afters))
+        assert len({entry["request_id"] for entry in entries}) == len(afters)
+        assert (await house.verdict()).whole
+
+
+def test_there_are_forty_streams_of_every_wire_and_kind() -> None:
+    assert len(GOLDENS) >= 40
+    assert {golden.wire for golden in GOLDENS} == ASKED.keys()
+    built_in = {"local", "local-embeddings"}
+    assert {golden.kind for golden in GOLDENS} == kinds().keys() - built_in

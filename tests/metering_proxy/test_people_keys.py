@@ -1,0 +1,114 @@
+"""Keys that people hold: shown once, rotated with a day's overlap, dead when revoked."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.kit.clock import FakeClock
+from infra.kit.errors import AlcoveError
+from metering_proxy import api_keys, wire
+from tests import scripted as s
+from tests.metering_proxy.house import House, Tenant, a_house
+from tests.scripted import ScriptedProvider
+
+
+async def _status(tenant: Tenant, key: str) -> int:
+    body = {"model": "default", "messages": [{"role": "user", "content": "hi"}]}
+    return (await tenant.post("/v1/chat/completions", body, key=key)).status
+
+
+async def _made(house: House, tenant: Tenant, name: str = "laptop") -> wire.NewApiKey:
+    return await house.client.create_api_key(tenant.id, wire.ApiKeyRequest(name=name))
+
+
+async def test_key_opens_its_tenants_door_and_no_other(
+    house: House, tenant: Tenant, scripted: ScriptedProvider
+) -> None:
+    scripted.always(reply=s.text("x").using(1, 1))
+    key = (await _made(house, tenant)).key
+    assert await _status(tenant, key) == 200
+    assert await _status(await house.tenant(), key) == 401
+    [entry] = await house.entries(tenant)
+    assert entry["account"] == tenant.id
+    [row] = await house.rows("SELECT what, detail FROM audit")
+    assert row["what"] == "stranger_key"
+    assert "api key" in row["detail"]
+
+
+async def test_key_is_told_once_and_then_only_its_last_four_characters(
+    house: House, tenant: Tenant
+) -> None:
+    made = await _made(house, tenant)
+    [listed] = await house.client.api_keys(tenant.id)
+    assert (listed.name, listed.hint) == ("laptop", made.key[-4:])
+    secret = made.key.encode()
+    database = await house.rows("SELECT * FROM api_key")
+    assert all(made.key not in str(row) for row in database)
+    assert (
+        secret
+        not in (await house.client.service.call("GET", f"/tenants/{tenant.id}/api-keys"))["keys"]
+        .__repr__()
+        .encode()
+    )
+
+
+async def test_revoked_key_is_dead_at_once_and_its_row_stays(
+    house: House, tenant: Tenant, scripted: ScriptedProvider
+) -> None:
+    made = await _made(house, tenant)
+    revoked = await house.client.revoke_api_key(tenant.id, made.id)
+    again = await house.client.revoke_api_key(tenant.id, made.id)
+    assert revoked.revoked_at == again.revoked_at is not None
+    assert await _status(tenant, made.key) == 401
+    assert [key.id for key in await house.client.api_keys(tenant.id)] == [made.id]
+    with pytest.raises(AlcoveError) as caught:
+        await house.client.rotate_api_key(tenant.id, made.id)
+    assert (caught.value.code, caught.value.reason) == ("conflict", "ended")
+
+
+async def test_rotated_key_works_beside_its_successor_for_a_day(
+    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    scripted.always(reply=s.text("x").using(1, 1))
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
+        await house.connect(scripted)
+        tenant = await house.tenant()
+        old = await _made(house, tenant)
+        new = await house.client.rotate_api_key(tenant.id, old.id)
+        assert (new.replaces, new.name) == (old.id, "laptop")
+        clock.advance(api_keys.OVERLAP_MS / 1000 - 1)
+        assert [await _status(tenant, key.key) for key in (old, new)] == [200, 200]
+        clock.advance(1)
+        assert [await _status(tenant, key.key) for key in (old, new)] == [401, 200]
+        assert len({row["account"] for row in await house.entries(tenant, 3)}) == 1
+
+
+async def test_key_that_ends_on_a_day_ends_by_itself(
+    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    scripted.always(reply=s.text("x").using(1, 1))
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
+        await house.connect(scripted)
+        tenant = await house.tenant()
+        request = wire.ApiKeyRequest(name="guest", expires_at=clock.now_at() + 1_000)
+        made = await house.client.create_api_key(tenant.id, request)
+        assert await _status(tenant, made.key) == 200
+        clock.advance(1)
+        assert await _status(tenant, made.key) == 401
+
+
+async def test_somebody_elses_key_cannot_be_touched(house: House, tenant: Tenant) -> None:
+    made = await _made(house, tenant)
+    for act in (house.client.revoke_api_key, house.client.rotate_api_key):
+        with pytest.raises(AlcoveError) as caught:
+            await act("b" * 16, made.id)
+        assert caught.value.code == "not_found"
+    assert await house.client.api_keys("b" * 16) == []
+
+
+async def test_there_are_only_so_many_keys(house: House, tenant: Tenant) -> None:
+    for _ in range(api_keys.MOST):
+        await _made(house, tenant)
+    with pytest.raises(AlcoveError) as caught:
+        await _made(house, tenant)
+    assert (caught.value.code, caught.value.reason) == ("conflict", "keys")

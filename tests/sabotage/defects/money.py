@@ -1,0 +1,115 @@
+"""Defects in limits, grants, prices, keys, exports of the meter, and in several of it at once."""
+
+from tests.sabotage.defect import Defect
+
+_CREDIT = "tests/metering_proxy/test_credit.py"
+_OWN = "tests/metering_proxy/test_own_keys.py"
+_PEOPLE = "tests/metering_proxy/test_people_keys.py"
+_CORRECTIONS = "tests/metering_proxy/test_corrections.py"
+_CHANGES = "tests/metering_proxy/test_changes.py"
+
+MONEY = [
+    Defect(
+        name="spend-a-grant-that-is-over",
+        why="money that had an end would have none",
+        file="metering_proxy/ledger/credit.py",
+        old='    " AND (expires_at IS NULL OR expires_at > :now_at)"\n    " AND amount',
+        new='    " AND :now_at > 0"\n    " AND amount',
+        tests=(f"{_CREDIT}::test_grant_that_is_over_pays_for_no_new_call_but_for_one_that_runs",),
+    ),
+    Defect(
+        name="spend-what-lasts-first",
+        why="a customer's credit would run out unused while the lasting one is spent",
+        file="metering_proxy/ledger/credit.py",
+        old="THEN 1 ELSE 0 END, expires_at, id",
+        new="THEN 0 ELSE 1 END, expires_at, id",
+        tests=(
+            f"{_CREDIT}::test_grants_pay_what_the_plan_cannot_and_the_soonest_to_end_pays_first",
+        ),
+    ),
+    Defect(
+        name="charge-an-own-key",
+        why="a tenant would pay its provider and us for the same call",
+        file="metering_proxy/tenant_side/settling.py",
+        old="    charged = terms.is_charged and not verdict.absorbed\n",
+        new="    charged = not verdict.absorbed\n",
+        tests=(f"{_OWN}::test_own_key_is_used_for_its_tenants_calls_and_charges_nothing",),
+    ),
+    Defect(
+        name="use-an-own-key-for-everybody",
+        why="one tenant's bill would carry its neighbours' calls",
+        file="metering_proxy/own_keys.py",
+        old="        key = self._keys.get((tenant, route.connection.id))\n",
+        new=(
+            "        key = next((k for (_, p), k in self._keys.items() if p == route.connection.id), None)\n"
+        ),
+        tests=(f"{_OWN}::test_own_key_is_used_for_its_tenants_calls_and_charges_nothing",),
+    ),
+    Defect(
+        name="let-an-ended-key-live",
+        why="a rotated key would open its door for ever",
+        file="metering_proxy/keys.py",
+        old="        if key is None or (key.until_at is not None and key.until_at <= self._clock.now_at()):\n",
+        new="        if key is None:\n",
+        tests=(f"{_PEOPLE}::test_rotated_key_works_beside_its_successor_for_a_day",),
+    ),
+    Defect(
+        name="tell-nobody-of-a-key",
+        why="a revoked key would live on in every other process",
+        file="metering_proxy/api_keys.py",
+        old='                await changes.note(tx, "key", tenant)\n',
+        new="",
+        tests=(f"{_CHANGES}::test_key_made_or_revoked_at_one_meter_is_known_at_the_other",),
+    ),
+    Defect(
+        name="correct-twice",
+        why="a price made good twice at once would be charged twice",
+        file="metering_proxy/ledger/corrections.py",
+        old="    if not count or (cost, charge) != (op.was_cost_nanos, op.was_charge_nanos):\n",
+        new="    if not count:\n",
+        tests=(f"{_CORRECTIONS}::test_correction_enters_the_difference_and_moves_the_month",),
+    ),
+    Defect(
+        name="mark-a-limit-late",
+        why="a tenant would hear of half its quota only when more than half is gone",
+        file="metering_proxy/ledger/moves.py",
+        old="        if before * 100 < limit * percent <= window.spent * 100:\n",
+        new="        if before * 100 < limit * percent < window.spent * 100:\n",
+        tests=("tests/metering_proxy/test_marks.py",),
+    ),
+    Defect(
+        name="export-formulas",
+        why="a model's name could run a command on an accountant's machine",
+        file="metering_proxy/exports.py",
+        old='        return f"\'{value}"\n',
+        new="        return value\n",
+        tests=(
+            "tests/metering_proxy/test_exports.py"
+            "::test_text_that_looks_like_a_formula_is_made_harmless",
+        ),
+    ),
+    Defect(
+        name="months-that-skip-a-day",
+        why="a tenant who came on the 31st would lose its window in February",
+        file="metering_proxy/ledger/windows.py",
+        old="            day = date(year, month + 1, min(anchor.day, last))\n",
+        new="            day = date(year, month + 1, min(anchor.day, 28, last))\n",
+        tests=("tests/metering_proxy/test_windows.py",),
+    ),
+    Defect(
+        name="import-any-price",
+        why="a slip of the pen in a published list would be charged to everybody",
+        file="metering_proxy/price_import/diff.py",
+        old="        problem = problem or (None if accepted else _absurd(last, row))\n",
+        new="",
+        tests=("tests/metering_proxy/test_price_import.py",),
+    ),
+    Defect(
+        name="take-up-half-a-file",
+        why="a typing error in the plans would stop the meter or lift every limit",
+        file="metering_proxy/plans.py",
+        old="    if type(value) is not int or value < 0:\n",
+        new="    if not isinstance(value, int):\n",
+        tests=("tests/metering_proxy/test_reloading.py::test_plans_with_a_mistake_change_nothing",),
+    ),
+]
