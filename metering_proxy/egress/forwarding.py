@@ -34,7 +34,7 @@ _NOT_SENT = frozenset(
 )  # fmt: skip
 _NOT_SENT_PREFIXES = ("x-alcove-", "x-forwarded-")
 _TIMEOUTS = Timeouts(connect_s=15.0)
-_ENTRY = tuple[str, str, str]
+_Entry = tuple[str, str, str]
 
 
 class Forwarding:
@@ -51,7 +51,7 @@ class Forwarding:
     ) -> None:
         self._ways, self._connections, self._outside = ways, connections, outside
         self._metrics, self._timeouts = metrics, timeouts or _TIMEOUTS
-        self._upstreams: dict[_ENTRY, ProtocolUpstream] = {}
+        self._upstreams: dict[_Entry, ProtocolUpstream] = {}
 
     async def answer(self, exchange: Exchange, tenant: str, secret: str, call_id: str) -> None:
         """Answers one call. `secret`: the key that the caller showed, which goes no further.
@@ -90,7 +90,7 @@ class Forwarding:
         await asyncio.gather(*(upstream.close() for upstream in self._upstreams.values()))
         self._upstreams.clear()
 
-    async def _upstream(self, entry: _ENTRY) -> ProtocolUpstream:
+    async def _upstream(self, entry: _Entry) -> ProtocolUpstream:
         found = self._upstreams.get(entry)
         if found is None:
             for other, upstream in list(self._upstreams.items()):
