@@ -7,6 +7,9 @@ its origin.
 import asyncio
 import logging
 import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import (
@@ -34,7 +37,7 @@ _NOT_SENT = frozenset(
 )  # fmt: skip
 _NOT_SENT_PREFIXES = ("x-alcove-", "x-forwarded-")
 _TIMEOUTS = Timeouts(connect_s=15.0)
-_ENTRY = tuple[str, str, str]
+_Entry = tuple[str, str, str]
 
 
 class Forwarding:
@@ -51,7 +54,8 @@ class Forwarding:
     ) -> None:
         self._ways, self._connections, self._outside = ways, connections, outside
         self._metrics, self._timeouts = metrics, timeouts or _TIMEOUTS
-        self._upstreams: dict[_ENTRY, ProtocolUpstream] = {}
+        self._upstreams: dict[_Entry, ProtocolUpstream] = {}
+        self._users: Counter[_Entry] = Counter()
 
     async def answer(self, exchange: Exchange, tenant: str, secret: str, call_id: str) -> None:
         """Answers one call. `secret`: the key that the caller showed, which goes no further.
@@ -69,37 +73,57 @@ class Forwarding:
             sent = [*_passed(exchange.every_header, secret)]
             sent.append(("authorization", f"Bearer {credential.token}"))
             request = RelayRequest(exchange.method, f"/{rest}", sent, body)
-            upstream = await self._upstream((tenant, connection, credential.origin))
-            began_s = time.perf_counter()
-            response = await upstream.open(request)
-            exchange.let_body_go()
-            ending = "cut"
-            try:
-                await _pass_on(exchange, response, allowance, call_id)
-                ending = "closed"
-            finally:
-                await response.close()
-                down = allowance.passed - len(body)
-                self._metrics.ended("call", ending, len(body), down)
-                told = {"connection": connection, "status": response.status, "ending": ending}
-                seconds = round(time.perf_counter() - began_s, 3)
-                _log.info("connection call", extra={**told, "down_bytes": down, "s": seconds})
+            async with self._upstream((tenant, connection, credential.origin)) as upstream:
+                response = await upstream.open(request)
+                exchange.let_body_go()
+                try:
+                    with self._told(connection, response.status, len(body), allowance):
+                        await _pass_on(exchange, response, allowance, call_id)
+                finally:
+                    await response.close()
 
     async def close(self) -> None:
         """Closes every connection."""
         await asyncio.gather(*(upstream.close() for upstream in self._upstreams.values()))
         self._upstreams.clear()
 
-    async def _upstream(self, entry: _ENTRY) -> ProtocolUpstream:
-        found = self._upstreams.get(entry)
-        if found is None:
-            for other, upstream in list(self._upstreams.items()):
-                if not upstream.pool.resting and not upstream.pool.in_use:
-                    await self._upstreams.pop(other).close()
-            found = self._upstreams[entry] = ProtocolUpstream(
-                entry[2], timeouts=self._timeouts, tls=self._outside.tls, dial=self._outside.dial
-            )
-        return found
+    @contextmanager
+    def _told(self, connection: str, status: int, up: int, allowance: Allowance) -> Iterator[None]:
+        """Counts and logs a call, however the block ends."""
+        began_s, ending = time.perf_counter(), "cut"
+        try:
+            yield
+            ending = "closed"
+        finally:
+            down = allowance.passed - up
+            self._metrics.ended("call", ending, up, down)
+            told = {"connection": connection, "status": status, "ending": ending}
+            seconds = round(time.perf_counter() - began_s, 3)
+            _log.info("connection call", extra={**told, "down_bytes": down, "s": seconds})
+
+    @asynccontextmanager
+    async def _upstream(self, entry: _Entry) -> AsyncIterator[ProtocolUpstream]:
+        """The way to an origin, kept while the block runs and while connections of it rest."""
+        self._users[entry] += 1
+        try:
+            if entry not in self._upstreams:
+                await self._tidy()
+                self._upstreams[entry] = ProtocolUpstream(
+                    entry[2],
+                    timeouts=self._timeouts,
+                    tls=self._outside.tls,
+                    dial=self._outside.dial,
+                )
+            yield self._upstreams[entry]
+        finally:
+            self._users[entry] -= 1
+
+    async def _tidy(self) -> None:
+        """Forgets the ways that nobody uses and no connection rests on."""
+        for entry, upstream in list(self._upstreams.items()):
+            if not self._users[entry] and not upstream.pool.resting:
+                del self._upstreams[entry], self._users[entry]
+                await upstream.close()
 
 
 def _passed(given: Headers, secret: str) -> Headers:

@@ -1,14 +1,10 @@
 """The official clients, as they are, through the meter: streams, tools, structured output, errors, retries."""
 
 import json
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anthropic
-import httpx
-import httpx2
 import openai
 import pydantic
 import pytest
@@ -17,7 +13,8 @@ from google.genai import errors as google_errors
 from google.genai import types
 
 from tests import scripted as s
-from tests.metering_proxy.house import MODEL, House, Tenant
+from tests.metering_proxy.clients import anthropic_client, google_client, openai_client
+from tests.metering_proxy.house import MODEL, House
 from tests.scripted import Reply, ScriptedProvider
 
 _SAID: Any = [{"role": "user", "content": "hi"}]
@@ -31,19 +28,6 @@ class Place(pydantic.BaseModel):
 
 
 @pytest.fixture
-def sockets() -> Iterator[Path]:
-    """A short folder: a client's path to a socket may have 108 bytes."""
-    with tempfile.TemporaryDirectory(prefix="m", dir="/tmp") as folder:
-        yield Path(folder)
-
-
-def _short(folder: Path, tenant: Tenant) -> str:
-    link = folder / f"{tenant.id[:6]}.sock"
-    link.symlink_to(tenant.socket)
-    return str(link)
-
-
-@pytest.fixture
 def tried() -> list[str]:
     """The paths that a client asked for, as often as it did."""
     return []
@@ -51,59 +35,32 @@ def tried() -> list[str]:
 
 @pytest.fixture
 async def gpt(
-    house: House, scripted: ScriptedProvider, sockets: Path, tried: list[str]
+    house: House, scripted: ScriptedProvider, tried: list[str]
 ) -> AsyncIterator[openai.AsyncOpenAI]:
     """OpenAI's client, with a tenant whose provider is OpenAI-compatible."""
     await house.connect(scripted)
-    tenant = await house.tenant("plus")
-
-    async def note(request: httpx.Request) -> None:
-        tried.append(request.url.path)
-
-    transport = httpx.AsyncHTTPTransport(uds=_short(sockets, tenant))
-    async with (
-        httpx.AsyncClient(transport=transport, event_hooks={"request": [note]}) as http,
-        openai.AsyncOpenAI(api_key=tenant.key, base_url="http://m/v1", http_client=http) as client,
-    ):
+    async with openai_client(await house.tenant("plus"), tried) as client:
         yield client
 
 
 @pytest.fixture
 async def claude(
-    house: House, scripted: ScriptedProvider, sockets: Path, tried: list[str]
+    house: House, scripted: ScriptedProvider, tried: list[str]
 ) -> AsyncIterator[anthropic.AsyncAnthropic]:
     """Anthropic's client, with a tenant whose provider is Anthropic-compatible."""
     await house.connect(scripted, "anthropic_compatible")
-    tenant = await house.tenant("plus")
-
-    async def note(request: httpx2.Request) -> None:
-        tried.append(request.url.path)
-
-    transport = httpx2.AsyncHTTPTransport(uds=_short(sockets, tenant))
-    async with (
-        httpx2.AsyncClient(transport=transport, event_hooks={"request": [note]}) as http,
-        anthropic.AsyncAnthropic(api_key=tenant.key, base_url="http://m", http_client=http) as made,
-    ):
-        yield made
+    async with anthropic_client(await house.tenant("plus"), tried) as client:
+        yield client
 
 
 @pytest.fixture
 async def gemini(
-    house: House, scripted: ScriptedProvider, sockets: Path, tried: list[str]
+    house: House, scripted: ScriptedProvider, tried: list[str]
 ) -> AsyncIterator[genai.client.AsyncClient]:
     """Google's client, with a tenant whose provider is Google."""
     await house.connect(scripted, "google")
-    tenant = await house.tenant("plus")
-
-    async def note(request: httpx.Request) -> None:
-        tried.append(request.url.path)
-
-    transport = httpx.AsyncHTTPTransport(uds=_short(sockets, tenant))
-    async with httpx.AsyncClient(transport=transport, event_hooks={"request": [note]}) as http:
-        options = types.HttpOptions(base_url="http://m", httpx_async_client=http)
-        client = genai.Client(api_key=tenant.key, http_options=options)
-        yield client.aio
-        client.close()
+    async with google_client(await house.tenant("plus"), tried) as client:
+        yield client
 
 
 async def test_openai_client_streams_words_calls_and_usage(
@@ -255,64 +212,41 @@ async def test_providers_failure_is_repeated_by_the_client_and_counted_each_time
 _REFUSED = [("gpt-99", 400, "model_unknown"), ("default", 402, "quota_charge_month")]
 
 
-async def _poor(house: House, scripted: ScriptedProvider, kind: str) -> Tenant:
-    await house.connect(scripted, kind)
-    return await house.tenant("free", charge_month_nanos=0)
-
-
 @pytest.mark.parametrize(("model", "status", "reason"), _REFUSED)
 async def test_our_refusal_is_asked_for_once_and_reaches_nobody(
-    house: House,
-    scripted: ScriptedProvider,
-    sockets: Path,
-    tried: list[str],
-    model: str,
-    status: int,
-    reason: str,
+    house: House, scripted: ScriptedProvider, tried: list[str], model: str, status: int, reason: str
 ) -> None:
-    async def note(request: Any) -> None:
-        tried.append(request.url.path)
-
-    poor = await _poor(house, scripted, "openai_compatible")
-    hooks: Any = {"request": [note]}
-    uds = _short(sockets, poor)
-    async with httpx.AsyncClient(
-        transport=httpx.AsyncHTTPTransport(uds=uds), event_hooks=hooks
-    ) as http:
-        gpt = openai.AsyncOpenAI(api_key=poor.key, base_url="http://m/v1", http_client=http)
+    for kind in ("openai_compatible", "anthropic_compatible"):
+        await house.connect(scripted, kind)
+    poor = await house.tenant("free", charge_month_nanos=0)
+    async with openai_client(poor, tried) as gpt:
         with pytest.raises(openai.APIStatusError) as chat:
             await gpt.chat.completions.create(model=model, messages=_SAID)
         with pytest.raises(openai.APIStatusError) as response:
             await gpt.responses.create(model=model, input="hi", stream=True)
-        for caught in (chat.value, response.value):
-            assert (caught.status_code, caught.code) == (status, reason)
-    async with httpx2.AsyncClient(
-        transport=httpx2.AsyncHTTPTransport(uds=uds), event_hooks=hooks
-    ) as http2:
-        claude = anthropic.AsyncAnthropic(api_key=poor.key, base_url="http://m", http_client=http2)
+    for caught in (chat.value, response.value):
+        assert (caught.status_code, caught.code) == (status, reason)
+    async with anthropic_client(poor, tried) as claude:
         with pytest.raises(anthropic.APIStatusError) as message:
-            await claude.messages.create(model="gpt-99", max_tokens=500, messages=_SAID)
-        assert message.value.response.headers["x-alcove-reason"] == "model_unknown"
+            named = model if model != "default" else f"scripted-2/{MODEL}"
+            await claude.messages.create(model=named, max_tokens=500, messages=_SAID)
+    assert message.value.status_code == status
+    assert message.value.response.headers["x-alcove-reason"] == reason
     assert len(tried) == 3
     assert scripted.requests == []
 
 
 @pytest.mark.parametrize(("model", "status", "reason"), _REFUSED)
 async def test_google_client_understands_our_refusal(
-    house: House, scripted: ScriptedProvider, sockets: Path, model: str, status: int, reason: str
+    house: House, scripted: ScriptedProvider, tried: list[str], model: str, status: int, reason: str
 ) -> None:
-    poor = await _poor(house, scripted, "google")
-    transport = httpx.AsyncHTTPTransport(uds=_short(sockets, poor))
-    async with httpx.AsyncClient(transport=transport) as http:
-        options = types.HttpOptions(
-            base_url="http://m",
-            httpx_async_client=http,
-            retry_options=types.HttpRetryOptions(attempts=3, initial_delay=0.01),
-        )
-        client = genai.Client(api_key=poor.key, http_options=options)
+    await house.connect(scripted, "google")
+    poor = await house.tenant("free", charge_month_nanos=0)
+    retries = types.HttpRetryOptions(attempts=3, initial_delay=0.01)
+    async with google_client(poor, tried, retries) as gemini:
         with pytest.raises(google_errors.ClientError) as caught:
-            await client.aio.models.generate_content(model=model, contents="hi")
-        client.close()
+            await gemini.models.generate_content(model=model, contents="hi")
     assert caught.value.code == status
     assert caught.value.details["error"]["details"][0]["reason"] == reason.upper()
+    assert len(tried) == 1
     assert scripted.requests == []

@@ -34,6 +34,7 @@ class Names:
 
     answers: dict[str, list[list[str]]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    gate: asyncio.Event | None = None  # the next lookup waits here
 
     def say(self, name: str, *answers: list[str]) -> None:
         """What lookups of `name` find, one after another."""
@@ -41,6 +42,9 @@ class Names:
 
     async def addresses(self, name: str) -> Sequence[IPAddress]:
         self.asked.append(name)
+        gate, self.gate = self.gate, None
+        if gate is not None:
+            await gate.wait()
         answers = self.answers.get(name)
         if answers is None:
             raise OSError("no such name")

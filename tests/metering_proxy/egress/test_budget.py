@@ -11,6 +11,7 @@ from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from metering_proxy.egress.budget import FIRST_BYTES, PORTION_BYTES, Budget
 from metering_proxy.egress.rules import Rules
+from tests.waiting import until
 
 DAY = (0, 86_400_000)
 NEXT = (86_400_000, 2 * 86_400_000)
@@ -55,6 +56,8 @@ async def test_parallel_ways_never_pass_the_days_bytes(db: Database) -> None:
         nonlocal passed
         # Each as a process of its own would: nothing in common but the rows.
         allowance = await Budget(db).enter("a", DAY, "tunnels", rules)
+        entered.append(number)
+        await until(lambda: len(entered) == 6)
         try:
             while True:
                 await allowance.spend(10_000 + number)
@@ -65,6 +68,7 @@ async def test_parallel_ways_never_pass_the_days_bytes(db: Database) -> None:
         finally:
             await allowance.close()
 
+    entered: list[int] = []
     await asyncio.gather(*(way(number) for number in range(6)))
     assert 3_000_000 - 6 * 10_006 <= passed <= 3_000_000
     assert (await _row(db))[0] == passed

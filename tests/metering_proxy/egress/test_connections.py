@@ -94,6 +94,20 @@ async def test_connection_is_used_again_by_the_same_tenant_alone(
     assert service.connections == 2
 
 
+async def test_call_that_is_still_connecting_is_not_forgotten_for_another(
+    there: There, service: Origin
+) -> None:
+    gate = there.names.gate = asyncio.Event()
+    slow = asyncio.create_task(call(there.mine, "/connections/hub/"))
+    await until(lambda: there.names.asked)
+    other = await there.house.tenant()
+    given = wire.TokenConnectionRequest(token="theirs-1", origin=f"https://{NAME}:{service.port}")
+    await there.house.client.put_token_connection(other.id, "hub", given)
+    assert (await call(other, "/connections/hub/"))[0] == 200
+    gate.set()
+    assert (await slow)[0] == 200
+
+
 async def test_new_token_counts_at_once_and_a_deleted_one_no_more(
     there: There, service: Origin
 ) -> None:

@@ -100,6 +100,12 @@ async def test_bytes_of_both_directions_are_counted(open_house: House, server: S
     await until(counted_up)
     day = await open_house.client.egress_day(tenant.id)
     assert (day.allowed, day.tunnels, day.calls, day.bytes_limit) == (True, 1, 0, None)
+    registry = open_house.meter.metrics.registry
+    for direction in ("up", "down"):
+        labels = {"direction": direction}
+        assert registry.get_sample_value("meter_egress_bytes_total", labels) == 300_000
+    labels = {"kind": "tunnel", "ending": "closed"}
+    assert registry.get_sample_value("meter_egress_ways_total", labels) == 1
 
 
 async def test_tunnel_is_cut_and_the_next_refused_when_the_day_is_used_up(

@@ -1,6 +1,7 @@
 """The defects, a file a room."""
 
 from tests.sabotage.defects.agent import AGENT
+from tests.sabotage.defects.egress import EGRESS
 from tests.sabotage.defects.gateway import GATEWAY
 from tests.sabotage.defects.kit import KIT
 from tests.sabotage.defects.meter import METER
@@ -8,4 +9,4 @@ from tests.sabotage.defects.money import MONEY
 from tests.sabotage.defects.spawner import SPAWNER
 from tests.sabotage.defects.wires import WIRES
 
-DEFECTS = [*KIT, *METER, *MONEY, *WIRES, *SPAWNER, *AGENT, *GATEWAY]
+DEFECTS = [*KIT, *METER, *MONEY, *WIRES, *EGRESS, *SPAWNER, *AGENT, *GATEWAY]
