@@ -81,8 +81,8 @@ async def test_everything_ends_by_itself_and_is_found_again_when_a_conversation_
         async with ada.tab() as tab, ada.tab(), ada.tab():
             turn = (await ada.say("What is two and two?", conversation))["turn_id"]
             assert (await tab.ended(turn, timeout_s=60))["type"] == "RUN_FINISHED"
-            await ada.say("Tell me a long story of the sea.", conversation)
-            await until(lambda: len(tab.named("RUN_STARTED")) == 2)
+            story = (await ada.say("Tell me a long story of the sea.", conversation))["turn_id"]
+            await until(lambda: story in [f["turn_id"] for f in tab.named("RUN_STARTED")])
             pids = first.pids()
             assert await asyncio.to_thread(first.end) < 10
     assert "killed" not in first.output()
