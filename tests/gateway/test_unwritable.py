@@ -2,8 +2,9 @@
 
 from sqlalchemy import Connection, event
 
-from tests.gateway.browser import PASSWORD
+from tests.gateway.browser import PASSWORD, Browser
 from tests.gateway.conftest import Gateway, Serve
+from tests.waiting import until
 
 
 def _takes_nothing(gateway: Gateway) -> None:
@@ -12,10 +13,18 @@ def _takes_nothing(gateway: Gateway) -> None:
         connection.exec_driver_sql("PRAGMA query_only = 1")
 
 
+async def until_handed_over(person: Browser) -> None:
+    async def nothing_waits() -> bool:
+        return not (await person.api("GET", "/api/pending-messages")).json["messages"]
+
+    await until(nothing_waits)
+
+
 async def test_pages_are_read_when_nothing_can_be_written(serve: Serve) -> None:
     gateway = await serve(session_touch_s=0)
     ada = await gateway.person("ada@example.org")
     await ada.post("hello", "m1")
+    await until_handed_over(ada)
     _takes_nothing(gateway)
     for path in ("/chat", "/usage", "/account", "/api/session", "/api/conversations"):
         assert (await ada.visit(path)).status == 200, path
