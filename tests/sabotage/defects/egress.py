@@ -127,8 +127,8 @@ EGRESS = [
         name="read-whatever-comes",
         why="thirty mebibytes of commas would take seconds, and the memory of fifty calls",
         file="metering_proxy/wires/document.py",
-        old="    if len(body) > MOST_VALUES and sum(",
-        new="    if not body and sum(",
+        old="    if weight > _MOST_WEIGHT:",
+        new="    if weight < 0:",
         tests=(_BODIES,),
     ),
     Defect(
