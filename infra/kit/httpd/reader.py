@@ -133,10 +133,8 @@ class Reader:
             raise Refusal.not_implemented()
         target = checked_authority(self._target) if connect else checked_target(self._target)
         length = checked_framing(headers, chunks=version == "1.1")
-        if connect and length:
-            raise Malformed("a CONNECT has no body")
         if length and parser.should_upgrade():
-            raise Malformed("it asks for an upgrade and has a body")
+            raise Malformed("it asks for an upgrade or a tunnel, and has a body")
         self.in_head = False
         self._silent_bytes = 0
         self.incoming = Request(

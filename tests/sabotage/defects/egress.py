@@ -100,11 +100,11 @@ EGRESS = [
         tests=(_CONNECTIONS,),
     ),
     Defect(
-        name="send-two-credentials",
-        why="the caller's key would go along with the token",
+        name="hand-on-cookies",
+        why="a cookie is a credential too, and was meant for somebody else",
         file="metering_proxy/egress/forwarding.py",
-        old='    ("authorization", "x-api-key",',
-        new='    ("x-api-key",',
+        old='"api-key", "cookie",',
+        new='"api-key",',
         tests=(_CONNECTIONS,),
     ),
     Defect(
@@ -132,11 +132,11 @@ EGRESS = [
         tests=(_BODIES,),
     ),
     Defect(
-        name="let-a-connect-have-a-body",
-        why="two machines would not agree on where the tunnel begins",
-        file="infra/kit/httpd/reader.py",
-        old="        if connect and length:\n",
-        new="        if connect and length > 1 << 40:\n",
+        name="connect-to-port-zero",
+        why="what is no port means something else to every machine",
+        file="infra/kit/httpd/guard.py",
+        old="not 0 < int(found[1]) < 65_536",
+        new="not int(found[1]) < 65_536",
         tests=("tests/kit/httpd/test_tunnels.py",),
     ),
 ]
