@@ -45,10 +45,17 @@ class Hold:
 
 
 class Ledger:
-    """Holds and entries of one meter process."""
+    """Holds and entries of one meter process. `writer`: instead of one of its own for `db`."""
 
-    def __init__(self, db: Database, *, lease_s: float = 60.0, clock: Clock | None = None) -> None:
-        self._writer = Writer(store(db, worker=ids.ulid(), lease_s=lease_s, clock=clock))
+    def __init__(
+        self,
+        db: Database,
+        *,
+        lease_s: float = 60.0,
+        clock: Clock | None = None,
+        writer: Writer | None = None,
+    ) -> None:
+        self._writer = writer or Writer(store(db, worker=ids.ulid(), lease_s=lease_s, clock=clock))
         self._lease_s = lease_s
         self._running: dict[str, Hold] = {}
         self._renewals: asyncio.Task[None] | None = None
