@@ -52,6 +52,7 @@ class Calls:
         self._breakers, self._ledger, self._telemetry = breakers, ledger, telemetry
         self._clock = clock
         self._sending = Sending(upstreams, breakers, ledger, telemetry, drain_s)
+        telemetry.watch(ledger.running, breakers)
         self._running: set[asyncio.Task[None]] = set()
 
     async def answer(
@@ -129,8 +130,6 @@ class Calls:
         except BaseException:
             self._breakers.undecided(agreed.breaker)
             raise
-        self._telemetry.open.inc()
-        self._telemetry.reserved.inc(answer.charge_held_nanos)
         return answer
 
     async def _run(self, call: Call, exchange: Exchange) -> None:

@@ -65,6 +65,7 @@ class Request:
     __slots__ = (
         "_held_bytes",
         "_left",
+        "_named",
         "_read_bytes",
         "_wire",
         "body_by",
@@ -98,10 +99,15 @@ class Request:
         self.started = self.ended = False
         self._held_bytes = self._read_bytes = 0
         self._left = 0
+        self._named: dict[str, list[str]] | None = None
 
     def values(self, name: str) -> list[str]:
         """All values of a header; `name` in lower case."""
-        return [value for key, value in self.headers if key == name]
+        if self._named is None:
+            self._named = {}
+            for key, value in self.headers:
+                self._named.setdefault(key, []).append(value)
+        return list(self._named.get(name, ()))
 
     def wants_continue(self) -> bool:
         """Whether the client sends its body only when told to."""
