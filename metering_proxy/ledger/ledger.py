@@ -82,7 +82,15 @@ class Ledger:
 
         Raises `unavailable` (reason `ledger`).
         """
-        answer: Reserved | Refused = await self._writer.submit(op)
+        waiting = self._writer.submit(op)
+        try:
+            answer: Reserved | Refused = await waiting
+        except asyncio.CancelledError:
+            # The hold may stand already although its caller left before hearing of it.
+            told = not waiting.cancelled() and waiting.exception() is None
+            if told and isinstance(waiting.result(), Reserved):
+                self._writer.submit(Release(op.request_id))
+            raise
         if isinstance(answer, Refused):
             return answer
         hold = Hold(op.request_id, answer.limit, answer.charge_held_nanos)

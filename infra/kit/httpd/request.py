@@ -57,8 +57,8 @@ class Wire(Protocol):
 class Request:
     """One request. Header names are in lower case, values as they came, the target byte for byte.
 
-    The handler's task is cancelled when the client leaves before the answer has ended; whoever must
-    finish something shields it. When the handler returns, its answer ends; when it raises before
+    The handler's task is cancelled when the client leaves before the answer has ended, unless it
+    chose to `outlive` it. When the handler returns, its answer ends; when it raises before
     `start`, the client gets the coded error; when after, the answer is cut, so that the client sees it.
     """
 
@@ -70,9 +70,11 @@ class Request:
         "_wire",
         "body_by",
         "ended",
+        "gone",
         "headers",
         "inflow",
         "keep_alive",
+        "lasting",
         "length",
         "method",
         "started",
@@ -97,6 +99,7 @@ class Request:
         self.headers, self.length, self.keep_alive = headers, length, keep_alive
         self.body_by = 0.0
         self.started = self.ended = False
+        self.lasting = self.gone = False
         self._held_bytes = self._read_bytes = 0
         self._left = 0
         self._named: dict[str, list[str]] | None = None
@@ -118,6 +121,10 @@ class Request:
     def trust(self) -> None:
         """The caller proved who it is: its connection counts no longer among the unproven."""
         self._wire.trust()
+
+    def outlive(self) -> None:
+        """From here on the handler goes on when the client leaves; `gone` says so, and no byte goes anywhere."""
+        self.lasting = True
 
     # -- the body ---------------------------------------------------------------------------------
 
