@@ -13,6 +13,7 @@ from infra.kit import money
 
 MILLION = 1_000_000
 _PPM = 1_000_000
+_ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,8 @@ class Price:
     def factor(self, tier: str | None) -> Fraction:
         """The factor of the tier served. A tier that the price does not know costs the dearest one."""
         if tier is None or tier in _PLAIN_TIERS:
-            return Fraction(1)
-        return self.tiers.get(tier, max([Fraction(1), *self.tiers.values()]))
+            return _ONE
+        return self.tiers.get(tier, max([_ONE, *self.tiers.values()]))
 
     def knows_tier(self, tier: str | None) -> bool:
         """Whether `factor` is the provider's own for that tier, not the dearest for want of it."""
@@ -190,8 +191,13 @@ def cost(usage: Usage, price: Price) -> Fraction:
         + usage.image_input * (rates.image_input or rates.input)
         + usage.image_output * (rates.image_output or rates.output)
     )
-    by_tier = Fraction(tokens, MILLION) + usage.units * price.unit(usage.unit)
-    return by_tier * price.factor(usage.tier) + _fees(rates, usage.web_searches, usage.requests)
+    exact, factor = Fraction(tokens, MILLION), price.factor(usage.tier)
+    if usage.units:
+        exact += usage.units * price.unit(usage.unit)
+    if factor is not _ONE:
+        exact *= factor
+    fees = usage.web_searches or usage.requests
+    return exact + _fees(rates, usage.web_searches, usage.requests) if fees else exact
 
 
 def _fees(rates: Rates, searches: int, requests: int) -> Fraction:
@@ -283,12 +289,13 @@ class Reach:
 def bound(reach: Reach, price: Price, markup_ppm: int) -> Bound:
     """The upper bound at the dearest rates that the request can reach."""
     reachable = price.within_reach(reach.input_tokens)
-    factor = max(Fraction(1), price.factor(reach.tier))
+    factor = max(_ONE, price.factor(reach.tier)) if reach.tier else _ONE
     scale = MILLION * factor.denominator
     dearest = max(rates.dearest_input(reach) for rates in reachable)
     output = max(rates.dearest_output(reach) for rates in reachable)
-    fees = max(_fees(rates, reach.searches, 1) for rates in reachable)
-    fixed = reach.units * price.unit(reach.unit) * factor + fees
+    fixed = max(_fees(rates, reach.searches, 1) for rates in reachable)
+    if reach.units:
+        fixed += reach.units * price.unit(reach.unit) * factor
     return Bound(
         input_tokens=reach.input_tokens,
         input_cost=reach.input_tokens * dearest * factor.numerator + math.ceil(fixed * scale),

@@ -8,7 +8,9 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from infra.kit.metrics import Metrics
 from infra.kit.tracing import Tracing
+from metering_proxy.ledger.ledger import Hold
 from metering_proxy.pricing import Usage
+from metering_proxy.providers.breakers import Breakers
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -111,6 +113,12 @@ class Telemetry:
         ):
             if tokens:
                 self.child(self.tokens, kind).inc(tokens)
+
+    def watch(self, running: Mapping[str, Hold], breakers: Breakers) -> None:
+        """Measures these when somebody asks, which costs a call nothing."""
+        self.open.set_function(lambda: len(running))
+        self.reserved.set_function(lambda: sum(h.charge_held_nanos for h in running.values()))
+        self.breakers.set_function(lambda: breakers.open)
 
     def child(self, counter: Counter, *labels: str) -> Counter:
         """`counter.labels(…)`, found without its checks: every call needs several."""

@@ -2,10 +2,13 @@
 
 import hashlib
 import hmac
+import os
 import secrets
 import time
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [high + low for high in _CROCKFORD for low in _CROCKFORD]
+_SHIFTS = range(120, -1, -10)
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -16,8 +19,8 @@ def ulid(now_ms: int | None = None) -> str:
     (https://github.com/ulid/spec).
     """
     moment = int(time.time() * 1000) if now_ms is None else now_ms
-    value = (moment << 80) | secrets.randbits(80)
-    return "".join(_CROCKFORD[(value >> shift) & 31] for shift in range(125, -1, -5))
+    value = (moment << 80) | int.from_bytes(os.urandom(10), "big")
+    return "".join([_PAIRS[(value >> shift) & 1023] for shift in _SHIFTS])
 
 
 def is_ulid(text: str) -> bool:

@@ -14,6 +14,8 @@ def round_half_even(amount_nanos: Fraction) -> int:
 
 def with_markup(cost_nanos: int, markup_ppm: int) -> int:
     """The charge for a cost: cost × (1 + markup in parts per million), rounded once, half to even."""
+    if not markup_ppm:
+        return cost_nanos
     return round_half_even(Fraction(cost_nanos * (1_000_000 + markup_ppm), 1_000_000))
 
 

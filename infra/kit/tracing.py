@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -29,6 +28,9 @@ class Tracing:
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self.enabled = bool(endpoint)
         if endpoint:
+            # Only here: it costs several megabytes, and most installations have no collector.
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
             exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
             self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer(f"alcove.{service}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from infra.kit import ids
@@ -28,12 +29,19 @@ SETTLE_DEADLINE_S = 10.0
 
 @dataclass(slots=True)
 class Hold:
-    """A running call's hold. `seen`: output tokens forwarded so far, as estimated; kept by who forwards them."""
+    """A running call's hold. `seen`: output tokens forwarded so far, as estimated; `look`: who forwards them."""
 
     request_id: str
     limit: int
     charge_held_nanos: int
     seen: int = 0
+    look: Callable[[], int] | None = None
+
+    def output(self) -> int:
+        """What was forwarded up to now."""
+        if self.look is not None:
+            self.seen = self.look()
+        return self.seen
 
 
 class Ledger:
@@ -74,7 +82,15 @@ class Ledger:
 
         Raises `unavailable` (reason `ledger`).
         """
-        answer: Reserved | Refused = await self._writer.submit(op)
+        waiting = self._writer.submit(op)
+        try:
+            answer: Reserved | Refused = await waiting
+        except asyncio.CancelledError:
+            # The hold may stand already although its caller left before hearing of it.
+            told = not waiting.cancelled() and waiting.exception() is None
+            if told and isinstance(waiting.result(), Reserved):
+                self._writer.submit(Release(op.request_id))
+            raise
         if isinstance(answer, Refused):
             return answer
         hold = Hold(op.request_id, answer.limit, answer.charge_held_nanos)
@@ -91,7 +107,7 @@ class Ledger:
 
     def first_output(self, hold: Hold) -> asyncio.Future[bool]:
         """Writes down that output has begun to flow. Happens whether or not the answer is awaited."""
-        return self._writer.submit(Renew(((hold.request_id, hold.seen),)))
+        return self._writer.submit(Renew(((hold.request_id, hold.output()),)))
 
     def release(self, hold: Hold) -> asyncio.Future[bool]:
         """Gives a hold back uncharged: nothing was sent. Happens whether or not the answer is awaited."""
@@ -124,6 +140,6 @@ class Ledger:
         """Keeps every running call's lease alive, three times in its length."""
         while True:
             await asyncio.sleep(self._lease_s / 3)
-            seen = tuple((hold.request_id, hold.seen) for hold in self._running.values())
+            seen = tuple((hold.request_id, hold.output()) for hold in self._running.values())
             if seen:
                 self._writer.submit(Renew(seen))

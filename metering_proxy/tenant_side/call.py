@@ -5,10 +5,10 @@ one settlement, which the ledger's writer makes even if this task is gone.
 """
 
 import asyncio
-import logging
 import math
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
@@ -27,7 +27,6 @@ from metering_proxy.tenant_side.under_way import Call
 from metering_proxy.tenants import Standing, Tenants
 from metering_proxy.wires.wire import Ask, Outside, Wire
 
-_log = logging.getLogger(__name__)
 # How long an answer is read on after its caller has left: what was generated is billed, so it is counted.
 DRAIN_S = 120.0
 
@@ -52,7 +51,8 @@ class Calls:
         self._breakers, self._ledger, self._telemetry = breakers, ledger, telemetry
         self._clock = clock
         self._sending = Sending(upstreams, breakers, ledger, telemetry, drain_s)
-        self._running: set[asyncio.Task[None]] = set()
+        telemetry.watch(ledger.running, breakers)
+        self._running: set[asyncio.Task[Any]] = set()
 
     async def answer(
         self, exchange: Exchange, wire: Wire, named: str, key: Key, call_id: str
@@ -60,7 +60,7 @@ class Calls:
         """Answers one call. Raises the refusal, or the failure that cuts an answer which has begun.
 
         `named`: the model that the path names, empty where the body does.
-        Once something is held the call goes on by itself: a caller who leaves cancels this coroutine only.
+        Once something is held the call goes on to its end, whether or not its caller stays.
         """
         standing = self._tenants.standing(key.tenant)
         standing.admit()
@@ -74,14 +74,14 @@ class Calls:
         hold = await self._hold(agreed, others, wire, key, call_id)
         reader = wire.reader(ask, agreed.route.connection.kind.dialect)
         call = Call(call_id, wire, key, agreed, hold, reader, began_s, others)
-        task = asyncio.create_task(self._run(call, exchange), name=f"call-{call_id}")
+        exchange.outlive()
+        task = asyncio.current_task()
+        assert task is not None
         self._running.add(task)
-        task.add_done_callback(self._finished)
         try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            exchange.gone = True
-            raise
+            await self._run(call, exchange)
+        finally:
+            self._running.discard(task)
 
     def _agreed(
         self, ask: Ask, routes: Sequence[Route], standing: Standing, tenant: str, at: int
@@ -129,8 +129,6 @@ class Calls:
         except BaseException:
             self._breakers.undecided(agreed.breaker)
             raise
-        self._telemetry.open.inc()
-        self._telemetry.reserved.inc(answer.charge_held_nanos)
         return answer
 
     async def _run(self, call: Call, exchange: Exchange) -> None:
@@ -142,12 +140,6 @@ class Calls:
         with self._telemetry.span(operation, provider, route.model.id, traceparent) as span:
             call.span = span
             await self._sending.carry_out(call, exchange)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        """Forgets a call; what it raised was for a caller who may have left."""
-        self._running.discard(task)
-        if not task.cancelled() and not isinstance(task.exception(), AlcoveError | None):
-            _log.error("call failed", exc_info=task.exception())
 
     async def close(self) -> None:
         """Cuts the calls that still run, at the end of the process; each of them settles."""

@@ -71,7 +71,6 @@ class Endings:
             self._breakers.failed(key)
         else:
             self._breakers.undecided(key)
-        self._telemetry.breakers.set(self._breakers.open)
 
     def _tell(self, route: Route, payer: str, cost_nanos: int, verdict: Verdict) -> None:
         """Counts what the call used and cost, and what is doubtful about it."""
@@ -86,8 +85,6 @@ class Endings:
             telemetry.child(telemetry.doubtful, provider, verdict.doubt).inc()
 
     def _count(self, call: Call, outcome: str) -> None:
-        self._telemetry.open.dec()
-        self._telemetry.reserved.dec(call.hold.charge_held_nanos)
         route = call.terms.route
         labels = (call.wire.name, route.connection.id, route.model.id, outcome)
         self._telemetry.child(self._telemetry.requests, *labels).inc()

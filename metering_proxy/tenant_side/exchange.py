@@ -1,7 +1,7 @@
 """One request and its answer as the door and the call see them, on top of infra.kit.httpd.
 
-A call outlives its caller: when the caller leaves, the handler of the request is cancelled, `gone` is true,
-and who still reads the provider's answer writes to nobody.
+A call outlives its caller: when the caller leaves, `gone` is true, and who still reads the provider's answer
+writes to nobody.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,15 @@ class Exchange:
     def __init__(self, request: Request, tenant: str, generation: int) -> None:
         self._request = request
         self.tenant, self.generation = tenant, generation
-        self.gone = False
+
+    @property
+    def gone(self) -> bool:
+        """Whether the caller has left."""
+        return self._request.gone
+
+    def outlive(self) -> None:
+        """From here on the caller's leaving ends nothing; before, it cancels whoever works for it."""
+        self._request.outlive()
 
     @property
     def method(self) -> str:

@@ -123,6 +123,7 @@ class Sending:
         outlet = Outlet(exchange, response.status, told, hold=good and bool(call.others))
         if not outlet.holding:
             await self._open(outlet, exchange)
+        call.hold.look = tee.seen
         try:
             await self._pump(call, exchange, response, tee, outlet)
         except AlcoveError as error:
@@ -132,6 +133,9 @@ class Sending:
             call.blamed = error.reason in PROVIDERS
             await exchange.write(tee.cut())
             raise
+        finally:
+            call.hold.look = None
+            tee.conclude()
         rest = tee.end()
         if tee.unread:
             self._telemetry.parse_errors.inc()
@@ -167,20 +171,21 @@ class Sending:
         tee: Tee,
         outlet: Outlet,
     ) -> None:
-        found, hold = call.reader.found, call.hold
-        first, left_s = True, 0.0
+        found, first, noted, left_s = call.reader.found, True, False, 0.0
         async for chunk in response.chunks():
             out = tee.feed(chunk)
             if first:
                 first = False
                 self._telemetry.ttft.observe(time.perf_counter() - call.began_s)
-            if found.text_bytes and not hold.seen:
-                hold.seen = found.output_estimate
-                self._ledger.first_output(hold)
-            hold.seen = found.output_estimate
+            if not noted and found.text_bytes:
+                noted = True
+                self._ledger.first_output(call.hold)
             if not exchange.gone:
+                if not outlet.holding:
+                    await exchange.write(out)
+                    continue
                 await outlet.write(out)
-                if outlet.holding and (found.failed or outlet.decided(found)):
+                if found.failed or outlet.decided(found):
                     await self._decide(call, exchange, outlet)
             elif not left_s:
                 left_s = time.monotonic()

@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Callable
 from typing import Literal
 
+from metering_proxy.tenant_side.skimming import Skimmer
 from metering_proxy.wires.arrays import ArraySplitter
 from metering_proxy.wires.events import Splitter
 from metering_proxy.wires.wire import Reader
@@ -38,6 +39,8 @@ class Tee:
         self._unpack = zlib.decompressobj(_GZIP_OR_ZLIB) if packed else None
         self._strip = strip and framing == "events" and not packed
         self._splitter = ArraySplitter() if framing == "array" else Splitter()
+        self._skimmer: Skimmer | None = None
+        self._skims = framing == "events" and reader.telling is not None
         self._whole = bytearray()
         self._dropped_last = False
 
@@ -59,7 +62,18 @@ class Tee:
 
     def cut(self) -> bytes:
         """What is still held back of an answer that broke off."""
-        return self._splitter.rest() if self._strip else b""
+        return self._rest() if self._strip else b""
+
+    def seen(self) -> int:
+        """About how many output tokens were seen so far."""
+        self._catch_up()
+        return self._reader.found.output_estimate
+
+    def conclude(self) -> None:
+        """Nothing more will be fed: what was put by is read, where the answer has not said what it used."""
+        found = self._reader.found
+        if found.usage is None or not found.finished:
+            self._catch_up()
 
     def end(self) -> bytes:
         """What is still held back at the end, after the reader has seen it."""
@@ -69,17 +83,56 @@ class Tee:
             self._show(self._reader.whole, bytes(self._whole))
             self._whole.clear()
             return b""
+        if self._skimmer is not None:
+            self._exact(self._rest())
         raw, data = self._splitter.last()
         kept = raw
-        if data is not None and self._show(self._reader.event, data):
+        if data is not None and self._look(data):
             kept = b""
         return kept if self._strip else b""
 
     def _read(self, plain: bytes) -> bytes:
+        skimmer = self._skimmer
+        if skimmer is None:
+            kept = self._exact(plain)
+            if self._skims and self._reader.found.text_bytes:
+                self._begin_to_skim()
+            return kept
+        kept = skimmer.feed(plain)
+        if skimmer.over:
+            skimmer.catch_up()
+            self._skimmer, self._skims = None, False
+            kept += self._exact(skimmer.rest())
+        return kept
+
+    def _begin_to_skim(self) -> None:
+        """The answer has begun to speak, with what it says of its model behind it."""
+        telling = self._reader.telling
+        if isinstance(self._splitter, Splitter) and self._splitter.plain and telling is not None:
+            self._skimmer = Skimmer(self._splitter, telling, self._look)
+        else:
+            self._skims = False
+
+    def _look(self, data: bytes) -> bool | None:
+        return self._show(self._reader.event, data)
+
+    def _catch_up(self) -> None:
+        """Reads what was put by. It came before whatever was read since, so an end that was seen stands."""
+        if self._skimmer is not None:
+            found = self._reader.found
+            finished = found.finished
+            self._skimmer.catch_up()
+            found.finished = found.finished or finished
+
+    def _rest(self) -> bytes:
+        held = self._skimmer.rest() if self._skimmer is not None else b""
+        return held + self._splitter.rest()
+
+    def _exact(self, plain: bytes) -> bytes:
         parts: list[bytes] = []
         for raw, data in self._splitter.feed(plain):
             if data is not None:
-                self._dropped_last = bool(self._show(self._reader.event, data))
+                self._dropped_last = bool(self._look(data))
             elif raw != b"\n":  # an LF alone belongs to the event before it
                 self._dropped_last = False
             if not self._dropped_last:

@@ -1,5 +1,6 @@
 """Anthropic messages and their counting (https://docs.anthropic.com/en/api/messages); wires facts 2.1."""
 
+import re
 from typing import Any
 
 import orjson
@@ -79,6 +80,8 @@ class AnthropicCount:
 class _Counted:
     """Reads nothing: whatever was counted, nothing was used."""
 
+    telling: re.Pattern[bytes] | None = None
+
     def __init__(self) -> None:
         self.found = Found(usage=Usage(), finished=True)
 
@@ -125,7 +128,12 @@ def _thinking(document: Document, limit: int) -> int:
     return min(budget or 0, limit)
 
 
+_TELLING = re.compile(rb'"type"\s*:\s*"(?:message_|error)')
+
+
 class _Reader:
+    telling: re.Pattern[bytes] | None = _TELLING
+
     def __init__(self, *, for_an_hour: bool) -> None:
         self.found = Found()
         self._seen: dict[str, Any] = {}

@@ -12,7 +12,9 @@ from typing import Any, NoReturn
 from infra.kit.errors import AlcoveError
 
 MOST_MEMBERS = 1_000  # of an object whose members are read one by one
-_SPACE = re.compile(r"[ \t\n\r]*")
+_BLANK = " \t\n\r"
+_SPACE = re.compile(rf"[{_BLANK}]*")
+_written = json.JSONEncoder(separators=(",", ":")).encode
 # Possessive, and open at its end: no text makes it look at a byte twice.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 # 300,000 token ids is the most that an embeddings call takes; a long conversation has some 20,000 values.
@@ -70,7 +72,7 @@ class Document:
 
     def put(self, name: str, value: Any) -> Edit:
         """The edit that gives a member this value, whether or not it stands there already."""
-        text = json.dumps(value, separators=(",", ":"))
+        text = _written(value)
         member = self.members.get(name)
         if member is not None:
             return Edit(member.start, member.end, text)
@@ -87,7 +89,8 @@ class Document:
 
     def edited(self, edits: Sequence[Edit]) -> bytes:
         """The whole text with the edits made, every other byte as it was."""
-        return spliced(self.text, edits).encode()
+        changes = [edit for edit in edits if self.text[edit.start : edit.end] != edit.text]
+        return (spliced(self.text, changes) if changes else self.text).encode()
 
 
 def read(body: bytes) -> Document:
@@ -163,26 +166,26 @@ def _members(text: str, at: int) -> tuple[Document, int]:
         raise ValueError("not an object")
     inside = at + 1
     members: dict[str, Member] = {}
-    at = _skip(text, inside)
+    at = _skip(text, inside) if text[inside] in _BLANK else inside
     if text[at] == "}":
         return Document(text, inside, members), at + 1
     while True:
         if text[at] != '"':
             raise ValueError("a name is missing")
         name, at = _scan(text, at)
-        at = _skip(text, at)
+        at = _skip(text, at) if text[at] in _BLANK else at
         if text[at] != ":":
             raise ValueError("a colon is missing")
-        start = _skip(text, at + 1)
+        start = _skip(text, at + 1) if text[at + 1] in _BLANK else at + 1
         value, end = _scan(text, start)
         if name in members:
             raise invalid(f"{name} stands there twice", name)
         if len(members) == MOST_MEMBERS:
             raise invalid("an object has too many members")
         members[name] = Member(value, start, end)
-        at = _skip(text, end)
+        at = _skip(text, end) if text[end] in _BLANK else end
         if text[at] == "}":
             return Document(text, inside, members), at + 1
         if text[at] != ",":
             raise ValueError("a comma is missing")
-        at = _skip(text, at + 1)
+        at = _skip(text, at + 1) if text[at + 1] in _BLANK else at + 1

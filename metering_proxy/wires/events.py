@@ -52,6 +52,11 @@ class Splitter:
             self.gave_up = True
             yield self.rest(), None
 
+    @property
+    def plain(self) -> bool:
+        """Whether lines end in LF so far, and it has not given up."""
+        return not (self._after_cr or self.gave_up)
+
     def rest(self) -> bytes:
         """What has come of an event that is not complete; taken out."""
         left = bytes(self._held)

@@ -109,6 +109,8 @@ def _searches(tools: Any) -> int:
 
 
 class _Reader:
+    telling: re.Pattern[bytes] | None = None
+
     def __init__(self) -> None:
         self.found = Found()
         self._searched = False

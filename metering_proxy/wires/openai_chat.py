@@ -1,5 +1,6 @@
 """OpenAI chat completions, `POST /v1/chat/completions` (https://platform.openai.com/docs/api-reference/chat)."""
 
+import re
 from typing import Any
 
 import orjson
@@ -88,7 +89,13 @@ def _prediction_bytes(document: Document) -> int:
     return len(document.text[member.start : member.end].encode())
 
 
+# What ends a stream, says what was used, or that it went wrong; a model and its tier are said from the beginning.
+_TELLING = re.compile(rb'"usage"\s*:\s*\{|"error"\s*:|"finish_reason"\s*:\s*"|\[DONE\]')
+
+
 class _Reader:
+    telling: re.Pattern[bytes] | None = _TELLING
+
     def __init__(self, dialect: Dialect) -> None:
         self.found = Found()
         self._dialect = dialect

@@ -1,5 +1,7 @@
 """OpenAI embeddings, `POST /v1/embeddings` (https://platform.openai.com/docs/api-reference/embeddings)."""
 
+import re
+
 import orjson
 
 from metering_proxy.wires import numbers, openai_usage
@@ -41,6 +43,8 @@ class OpenAiEmbeddings:
 
 
 class _Reader:
+    telling: re.Pattern[bytes] | None = None
+
     def __init__(self) -> None:
         self.found = Found()
 

@@ -3,6 +3,8 @@
 Some models are priced by the image, of a quality and a size, others by tokens, which the answer counts.
 """
 
+import re
+
 import orjson
 
 from metering_proxy.pricing import Usage
@@ -52,6 +54,8 @@ class OpenAiImages:
 
 
 class _Reader:
+    telling: re.Pattern[bytes] | None = None
+
     def __init__(self, unit: str) -> None:
         self.found = Found()
         self._unit = unit

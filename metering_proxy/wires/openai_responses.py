@@ -4,6 +4,7 @@ Only the call that makes a response has a meter: reading a stored one, or one th
 none and does not exist here.
 """
 
+import re
 from typing import Any
 
 import orjson
@@ -87,7 +88,12 @@ def _searches(document: Document) -> int:
     return most
 
 
+_TELLING = re.compile(rb'"type"\s*:\s*"(?:error|response\.(?:[a-z]+"|output_item\.done))')
+
+
 class _Reader:
+    telling: re.Pattern[bytes] | None = _TELLING
+
     def __init__(self) -> None:
         self.found = Found()
         self._searches = 0

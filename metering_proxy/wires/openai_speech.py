@@ -1,5 +1,7 @@
 """OpenAI speech, by the character (https://platform.openai.com/docs/api-reference/audio)."""
 
+import re
+
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect
@@ -38,6 +40,8 @@ class OpenAiSpeech:
 
 
 class _Reader:
+    telling: re.Pattern[bytes] | None = None
+
     def __init__(self, counted: Usage | None) -> None:
         self.found = Found()
         self._counted = counted

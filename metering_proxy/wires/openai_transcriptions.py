@@ -5,6 +5,7 @@ answer counts and the context window bounds.
 """
 
 import math
+import re
 from typing import Any
 
 import orjson
@@ -58,6 +59,8 @@ class OpenAiTranscriptions:
 
 
 class _Reader:
+    telling: re.Pattern[bytes] | None = None
+
     def __init__(self, counted: Usage | None) -> None:
         self.found = Found()
         self._counted = counted

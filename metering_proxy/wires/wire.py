@@ -1,5 +1,6 @@
 """What every wire gives: a request read (`Ask`), edited for its provider, and a reader for its answer."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -121,9 +122,14 @@ class Found:
 
 
 class Reader(Protocol):
-    """Reads a copy of an answer. Never raises for what an answer contains."""
+    """Reads a copy of an answer. Never raises for what an answer contains.
+
+    `telling`: found in the bytes of every event, after the first with text, that changes more of `found` than
+    `text_bytes`; the others may be read late, or not at all. None: each is read as it comes.
+    """
 
     found: Found
+    telling: re.Pattern[bytes] | None
 
     def event(self, data: bytes) -> bool:
         """One event of a stream; True where it is nothing but the usage that we asked for."""

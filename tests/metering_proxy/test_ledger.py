@@ -13,7 +13,7 @@ from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from metering_proxy.ledger.ledger import Hold, Ledger
 from metering_proxy.ledger.ops import Answer, Op, Refused, Reserved
-from metering_proxy.ledger.stores import Away, PostgresStore
+from metering_proxy.ledger.stores import Away, PostgresStore, Store, store
 from metering_proxy.ledger.verify import verify
 from metering_proxy.ledger.writer import Writer
 from tests.metering_proxy.books import END, ask, end, hold_of, value, windows
@@ -208,3 +208,39 @@ async def test_hold_whose_caller_left_meanwhile_is_given_back(
 
     await until(released)
     assert {held for _, held in (await windows(db)).values()} == {0}
+
+
+class _LeavesAtTheLastMoment:
+    """A store whose caller is cancelled between the commit and the news of it."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+        self.caller: asyncio.Task[object] | None = None
+
+    async def apply(self, ops: Sequence[Op]) -> list[Answer]:
+        answers = await self.inner.apply(ops)
+        if self.caller is not None:
+            asyncio.get_running_loop().call_soon(self.caller.cancel)
+        return answers
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+async def test_hold_whose_caller_left_before_hearing_of_it_is_given_back(
+    clocked: tuple[Database, Ledger], clock: FakeClock
+) -> None:
+    db, _ = clocked
+    leaving = _LeavesAtTheLastMoment(store(db, worker="w", lease_s=60, clock=clock))
+    ledger = Ledger(db, writer=Writer(leaving))
+    ledger.start()
+    leaving.caller = asyncio.create_task(ledger.reserve(ask("a")))
+    with pytest.raises(asyncio.CancelledError):
+        await leaving.caller
+    leaving.caller = None
+
+    async def released() -> bool:
+        return await value(db, "SELECT count(*) FROM reservation WHERE state = 'released'") == 1
+
+    await until(released)
+    await ledger.close()

@@ -95,9 +95,12 @@ class Connection(asyncio.Protocol):
             self._reader.incoming.inflow.fail(AlcoveError("invalid", "the client left"))
         if self._task is None:
             return
-        if self._task.done():
+        current = self._current
+        if current is not None:
+            current.gone = True
+        if self._task.done() or (current is not None and current.lasting):
             self._house.leave(self)
-        elif self._current is None or not self._current.ended:
+        elif current is None or not current.ended:
             self._task.cancel()
 
     def pause_writing(self) -> None:
@@ -211,7 +214,8 @@ class Connection(asyncio.Protocol):
     async def _answer(self, request: Request) -> None:
         try:
             await self._house.handler_of(request)(request)
-            request.end()
+            if not request.gone:
+                request.end()
         except AlcoveError as error:
             await self._complain(request, error)
         except Exception:

@@ -38,7 +38,7 @@ class Listener:
     async def close(self, *, grace_s: float = 5.0) -> None:
         """Accepts no more, closes idle connections, lets answers under way end for `grace_s`, then cuts them.
 
-        Returns once every handler has ended, also the cut ones with whatever they shield.
+        Returns once every handler has ended, also the cut ones, but for those that outlive their clients.
         """
         self.closing = True
         if self._server is not None:

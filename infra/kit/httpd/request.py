@@ -57,21 +57,24 @@ class Wire(Protocol):
 class Request:
     """One request. Header names are in lower case, values as they came, the target byte for byte.
 
-    The handler's task is cancelled when the client leaves before the answer has ended; whoever must
-    finish something shields it. When the handler returns, its answer ends; when it raises before
+    The handler's task is cancelled when the client leaves before the answer has ended, unless it
+    chose to `outlive` it. When the handler returns, its answer ends; when it raises before
     `start`, the client gets the coded error; when after, the answer is cut, so that the client sees it.
     """
 
     __slots__ = (
         "_held_bytes",
         "_left",
+        "_named",
         "_read_bytes",
         "_wire",
         "body_by",
         "ended",
+        "gone",
         "headers",
         "inflow",
         "keep_alive",
+        "lasting",
         "length",
         "method",
         "started",
@@ -96,12 +99,18 @@ class Request:
         self.headers, self.length, self.keep_alive = headers, length, keep_alive
         self.body_by = 0.0
         self.started = self.ended = False
+        self.lasting = self.gone = False
         self._held_bytes = self._read_bytes = 0
         self._left = 0
+        self._named: dict[str, list[str]] | None = None
 
     def values(self, name: str) -> list[str]:
         """All values of a header; `name` in lower case."""
-        return [value for key, value in self.headers if key == name]
+        if self._named is None:
+            self._named = {}
+            for key, value in self.headers:
+                self._named.setdefault(key, []).append(value)
+        return list(self._named.get(name, ()))
 
     def wants_continue(self) -> bool:
         """Whether the client sends its body only when told to."""
@@ -112,6 +121,10 @@ class Request:
     def trust(self) -> None:
         """The caller proved who it is: its connection counts no longer among the unproven."""
         self._wire.trust()
+
+    def outlive(self) -> None:
+        """From here on the handler goes on when the client leaves; `gone` says so, and no byte goes anywhere."""
+        self.lasting = True
 
     # -- the body ---------------------------------------------------------------------------------
 

@@ -54,8 +54,8 @@ METER = [
         name="stop-when-the-caller-leaves",
         why="leaving early would be a way to pay less than was generated",
         file="metering_proxy/tenant_side/call.py",
-        old="            exchange.gone = True\n            raise\n",
-        new="            exchange.gone = True\n            task.cancel()\n            raise\n",
+        old="        exchange.outlive()\n",
+        new="",
         tests=(_ENDINGS,),
     ),
     Defect(

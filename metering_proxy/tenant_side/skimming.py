@@ -1,0 +1,77 @@
+"""Reading an event stream without reading all of it: what only carries text is put by until its length matters.
+
+Most events of a stream say a few words and nothing that money depends on but how many they were, and that only
+where the provider does not tell what it used. So they are looked at as bytes, and kept; whatever may tell more is
+read at once. The answer is the same as if every event had been read when it came.
+"""
+
+import re
+from collections.abc import Callable
+
+from metering_proxy.wires.events import Splitter
+
+# Above this, what was put by is read: memory for a stream has a bound.
+_MOST_BYTES = 256 * 1024
+_LONG_EVENT_BYTES = 64 * 1024
+
+
+class Skimmer:
+    """Takes over from a splitter at the end of an event. `show`: lets the reader look, True where to drop.
+
+    `over`: it met what it does not skim (a CR, a very long event), and the splitter has to go on with `rest`.
+    """
+
+    def __init__(
+        self, splitter: Splitter, telling: re.Pattern[bytes], show: Callable[[bytes], bool | None]
+    ) -> None:
+        self._splitter, self._telling, self._show = splitter, telling, show
+        self._held = splitter.rest()
+        self._put_by: list[bytes] = []
+        self._put_by_bytes = 0
+        self.over = False
+
+    def feed(self, plain: bytes) -> bytes:
+        """The bytes of whole events to pass on."""
+        data = self._held + plain if self._held else plain
+        end = data.rfind(b"\n\n") + 2
+        if b"\r" in plain or (end < 2 and len(data) > _LONG_EVENT_BYTES):
+            self._held, self.over = data, True
+            return b""
+        if end < 2:
+            self._held = data
+            return b""
+        whole, self._held = (data, b"") if end == len(data) else (data[:end], data[end:])
+        if self._telling.search(whole) is not None:
+            return self._read(whole)
+        self._keep(whole)
+        return whole
+
+    def rest(self) -> bytes:
+        """What has come of an event that is not complete; taken out."""
+        held, self._held = self._held, b""
+        return held
+
+    def catch_up(self) -> None:
+        """Reads what was put by."""
+        waiting, self._put_by, self._put_by_bytes = self._put_by, [], 0
+        if waiting:
+            for _, data in Splitter().feed(b"".join(waiting)):
+                if data is not None:
+                    self._show(data)
+
+    def _read(self, whole: bytes) -> bytes:
+        kept = []
+        for raw, data in self._splitter.feed(whole):
+            if data is None or self._telling.search(raw) is None:
+                self._keep(raw)
+                kept.append(raw)
+            elif not self._show(data):
+                kept.append(raw)
+        self._held = self._splitter.rest() + self._held  # an empty line too many
+        return b"".join(kept)
+
+    def _keep(self, raw: bytes) -> None:
+        self._put_by.append(raw)
+        self._put_by_bytes += len(raw)
+        if self._put_by_bytes > _MOST_BYTES:
+            self.catch_up()
