@@ -1,19 +1,18 @@
-"""What usage costs: exact sums of integers, rounded once a request. Where prices come from is catalog.py's matter.
+"""What usage costs: exact sums of integers, rounded once a request. Where prices come from is catalog.py's matter,
+and the most that a request can cost is bounds.py's.
 
 Rates are nano-USD a million tokens. A sum stays a fraction until the request is whole, since a token may cost less
 than a nano-dollar.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from infra.kit import money
 
 MILLION = 1_000_000
-_PPM = 1_000_000
-_ONE = Fraction(1)
+ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +33,6 @@ class Rates:
     image_input: int | None = None
     image_output: int | None = None
     request: int = 0
-
-    def dearest_input(self, reach: "Reach") -> int:
-        """The most that an input token can cost, given what the request can make happen."""
-        rates = [self.input, self.read]
-        rates += [self.write_5m] if reach.writes else []
-        rates += [self.write_1h] if reach.writes_1h else []
-        rates += [self.audio_input or 0] if reach.audio else []
-        rates += [self.image_input or 0] if reach.images else []
-        return max(rates)
-
-    def dearest_output(self, reach: "Reach") -> int:
-        """The same for an output token."""
-        audio = (self.audio_output or 0) if reach.audio else 0
-        return max(self.output, audio, self.image_output or 0)
 
     @property
     def read(self) -> int:
@@ -109,8 +94,8 @@ class Price:
     def factor(self, tier: str | None) -> Fraction:
         """The factor of the tier served. A tier that the price does not know costs the dearest one."""
         if tier is None or tier in _PLAIN_TIERS:
-            return _ONE
-        return self.tiers.get(tier, max([_ONE, *self.tiers.values()]))
+            return ONE
+        return self.tiers.get(tier, max([ONE, *self.tiers.values()]))
 
     def knows_tier(self, tier: str | None) -> bool:
         """Whether `factor` is the provider's own for that tier, not the dearest for want of it."""
@@ -194,114 +179,18 @@ def cost(usage: Usage, price: Price) -> Fraction:
     exact, factor = Fraction(tokens, MILLION), price.factor(usage.tier)
     if usage.units:
         exact += usage.units * price.unit(usage.unit)
-    if factor is not _ONE:
+    if factor is not ONE:
         exact *= factor
-    fees = usage.web_searches or usage.requests
-    return exact + _fees(rates, usage.web_searches, usage.requests) if fees else exact
+    if not usage.web_searches and not usage.requests:
+        return exact
+    return exact + fees(rates, usage.web_searches, usage.requests)
 
 
-def _fees(rates: Rates, searches: int, requests: int) -> Fraction:
+def fees(rates: Rates, searches: int, requests: int) -> Fraction:
+    """What is charged for so many searches and requests, whatever they carried."""
     return Fraction(searches * rates.web_search + requests * rates.request, 1000)
 
 
 def cost_nanos(usage: Usage, price: Price) -> int:
     """The cost, rounded once, half to even."""
     return money.round_half_even(cost(usage, price))
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The most that a request can cost: so much for its input, and so much for each unit of its token limit.
-
-    Costs are whole numbers of 1/`scale` nano-USD; a charge adds the markup.
-    """
-
-    input_tokens: int
-    input_cost: int
-    output_cost: int  # for one token of each choice
-    scale: int
-    markup_ppm: int
-    choices: int = 1
-    extra_output: int = 0  # what the token limit does not bound, such as a rejected prediction
-
-    def charge_nanos(self, limit: int) -> int:
-        """The hold for a token limit. Rounded up at both steps: a charge is rounded at both."""
-        cost = self.input_cost + (limit + self.extra_output) * self.output_cost
-        return _up(_up(cost, self.scale) * (_PPM + self.markup_ppm), _PPM)
-
-    def tokens(self, limit: int) -> int:
-        """The most tokens that a request with that limit can use."""
-        return self.input_tokens + limit * self.choices + self.extra_output
-
-    def affordable(self, remaining_nanos: int, limit: int) -> int:
-        """The largest token limit up to `limit` whose hold fits; -1 where not even the input does."""
-        if self.charge_nanos(limit) <= remaining_nanos:
-            return limit
-        cost = remaining_nanos * _PPM // (_PPM + self.markup_ppm) * self.scale
-        left = cost - self.input_cost - self.extra_output * self.output_cost
-        if left < 0 or not self.output_cost:
-            return -1
-        fits = min(limit, left // self.output_cost)
-        return fits if self.charge_nanos(fits) <= remaining_nanos else fits - 1
-
-    def affordable_tokens(self, remaining_tokens: int, limit: int) -> int:
-        """The same for a limit of tokens."""
-        left = remaining_tokens - self.input_tokens - self.extra_output
-        return -1 if left < 0 else min(limit, left // self.choices)
-
-
-def widest(bounds: Sequence[Bound]) -> Bound:
-    """A bound for whichever of several models answers: at least each of them, at any token limit."""
-    scale = math.lcm(*(bound.scale for bound in bounds))
-    return replace(
-        bounds[0],
-        input_tokens=max(bound.input_tokens for bound in bounds),
-        input_cost=max(bound.input_cost * (scale // bound.scale) for bound in bounds),
-        output_cost=max(bound.output_cost * (scale // bound.scale) for bound in bounds),
-        scale=scale,
-    )
-
-
-def _up(number: int, divisor: int) -> int:
-    return -(-number // divisor)
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """What a request can make happen, as far as its price is concerned.
-
-    `input_tokens`: of all passes together, where searches make the provider read the input again.
-    """
-
-    input_tokens: int
-    writes: bool = False
-    writes_1h: bool = False
-    audio: bool = False
-    choices: int = 1
-    extra_output: int = 0
-    tier: str | None = None
-    images: bool = False
-    searches: int = 0
-    units: int = 0
-    unit: str = ""
-
-
-def bound(reach: Reach, price: Price, markup_ppm: int) -> Bound:
-    """The upper bound at the dearest rates that the request can reach."""
-    reachable = price.within_reach(reach.input_tokens)
-    factor = max(_ONE, price.factor(reach.tier)) if reach.tier else _ONE
-    scale = MILLION * factor.denominator
-    dearest = max(rates.dearest_input(reach) for rates in reachable)
-    output = max(rates.dearest_output(reach) for rates in reachable)
-    fixed = max(_fees(rates, reach.searches, 1) for rates in reachable)
-    if reach.units:
-        fixed += reach.units * price.unit(reach.unit) * factor
-    return Bound(
-        input_tokens=reach.input_tokens,
-        input_cost=reach.input_tokens * dearest * factor.numerator + math.ceil(fixed * scale),
-        output_cost=output * reach.choices * factor.numerator,
-        scale=scale,
-        markup_ppm=markup_ppm,
-        choices=reach.choices,
-        extra_output=reach.extra_output,
-    )

@@ -6,8 +6,9 @@ nothing is charged) and `charged_estimate` (its process died; charged by what it
 
 from dataclasses import dataclass, field
 
+from metering_proxy.bounds import Bound
 from metering_proxy.plans import Measure
-from metering_proxy.pricing import Bound, Usage
+from metering_proxy.pricing import Usage
 
 
 @dataclass(frozen=True, slots=True)

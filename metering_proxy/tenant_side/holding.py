@@ -4,10 +4,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from infra.kit.errors import AlcoveError
-from metering_proxy import pricing
+from metering_proxy import bounds, pricing
+from metering_proxy.bounds import Bound
 from metering_proxy.ledger.ops import Refused, Reserve, Target, Window
 from metering_proxy.plans import NO_LIMIT
-from metering_proxy.pricing import Bound, Usage
+from metering_proxy.pricing import Usage
 from metering_proxy.providers.catalog import Route
 from metering_proxy.tenants import Standing
 from metering_proxy.wires.openai_chat import LIMITS as OPENAI_LIMITS
@@ -120,7 +121,7 @@ def terms(
         )
     most = ask.survey.bound(context=facts.bound_tokens, image_tokens=facts.image_tokens)
     reach = ask.reach(most, automatic_cache=route.connection.kind.caches_unasked)
-    bound = pricing.bound(reach, price, standing.plan.markup_ppm)
+    bound = bounds.bound(reach, price, standing.plan.markup_ppm)
     if payer != OPERATOR or ask.free:
         bound = replace(bound, input_cost=0, output_cost=0)
     if ask.free:
@@ -182,7 +183,7 @@ def reserve_op(
         month_start_at=spans.span("month", at)[0],
         windows=tuple(windows),
         concurrent=terms.standing.plan.concurrent,
-        bound=pricing.widest([one.bound for one in (terms, *others)]) if others else terms.bound,
+        bound=bounds.widest([one.bound for one in (terms, *others)]) if others else terms.bound,
         wanted=max(one.wanted for one in (terms, *others)),
         floor=terms.floor,
         markup_ppm=terms.standing.plan.markup_ppm,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, Protocol
 
-from metering_proxy.pricing import Reach, Usage
+from metering_proxy.bounds import Reach
+from metering_proxy.pricing import Usage
 from metering_proxy.wires.dialect import Dialect
 from metering_proxy.wires.document import Edit
 from metering_proxy.wires.survey import Survey

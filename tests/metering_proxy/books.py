@@ -2,9 +2,10 @@
 
 from infra.kit import ids
 from infra.kit.db import Database, sql
+from metering_proxy.bounds import Bound
 from metering_proxy.ledger.ledger import Hold, Ledger
 from metering_proxy.ledger.ops import Reserve, Settle, Target, Window
-from metering_proxy.pricing import Bound, Usage
+from metering_proxy.pricing import Usage
 
 MONTH = 1_767_225_600_000
 END = MONTH + 31 * 86_400_000

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from infra.kit import money
 from metering_proxy import pricing
-from metering_proxy.pricing import Price, Rates, Reach, Usage, bound, cost_nanos
+from metering_proxy.bounds import Reach, bound
+from metering_proxy.pricing import Price, Rates, Usage, cost_nanos
 from metering_proxy.providers import known
 
 
