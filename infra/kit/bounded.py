@@ -69,8 +69,18 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_message = False
         self._silent_bytes = 0
-        self._patience.clear()
+        if self.cycle is not None and self.cycle.response_complete:
+            self._patience.set(self.limits.head_s)  # uvicorn's own wait ended as more bytes came
+        else:
+            self._patience.clear()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        # Answered in mid-body: what still comes is taken and dropped for a while, since closing at
+        # once would reset the connection and take the answer from who is still sending.
+        if self._in_message:
+            self._patience.set(self.limits.head_s)
+        super().on_response_complete()
 
     def pause_writing(self) -> None:
         self._drain.set(self.limits.write_s)

@@ -1,6 +1,7 @@
 """uvicorn within bounds, over a real socket: what a stranger may send, and for how long."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -37,6 +38,10 @@ class Served:
             except ClientDisconnect:
                 self.left.set()
                 raise
+
+        @app.post("/deaf")
+        async def deaf() -> Response:
+            return Response("no")
 
         @app.get("/endless")
         async def endless() -> Response:
@@ -115,6 +120,35 @@ async def test_app_hears_of_it_when_a_body_is_late() -> None:
         assert await server.talk(HEAD + b"Content-Length: 9\r\n\r\nhi") == b""
         async with asyncio.timeout(5):
             await server.left.wait()
+
+
+async def test_answer_reaches_a_caller_who_still_sends() -> None:
+    async with served(PATIENT) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        try:
+            writer.write(b"POST /deaf HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n")
+            assert await reader.readuntil(b"\r\n\r\nno") != b""
+            writer.write(b"x" * 400_000)
+            writer.write(HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\nhi")
+            async with asyncio.timeout(10):
+                assert (await reader.read()).endswith(b"hi")
+        finally:
+            writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"x", b"x" * 9], ids=["half a body", "a body and no more"])
+async def test_connection_is_closed_when_nothing_comes_after_an_early_answer(sent: bytes) -> None:
+    async with served(QUICK) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        try:
+            writer.write(b"POST /deaf HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+            await reader.readuntil(b"\r\n\r\nno")
+            writer.write(sent)
+            async with asyncio.timeout(3):  # uvicorn by itself would wait for longer
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+        finally:
+            writer.close()
 
 
 async def test_trailer_is_no_header_when_it_comes_with_the_head() -> None:
