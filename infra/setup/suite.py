@@ -38,10 +38,7 @@ def steps(node: str) -> list[tuple[str, list[str]]]:
                 "from importlinter.cli import lint_imports_command as run; run()",
             ],
         ),
-        (
-            "pages",
-            [node, "--test", *sorted(map(str, (ROOT / "tests/pages").glob("**/*.test.mjs")))],
-        ),
+        ("pages", [node, "--test", *page_tests()]),
         ("tests", [*pytest, "-n", _WORKERS, "-m", f"not soak and not ({_HEAVY})"]),
         # One after another: they measure time, or share one engine, one browser's worth of memory, two cores.
         ("tests one at a time", [*pytest, "-m", f"({_HEAVY}) and not soak"]),
