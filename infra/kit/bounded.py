@@ -76,8 +76,10 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        # Answered in mid-body: what still comes is taken and dropped for a while, since closing at
-        # once would reset the connection and take the answer from who is still sending.
+        """Where that was in mid-body, what still comes is taken and dropped for a while.
+
+        Closing at once would reset the connection and take the answer from who is still sending.
+        """
         if self._in_message:
             self._patience.set(self.limits.head_s)
         super().on_response_complete()
