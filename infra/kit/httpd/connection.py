@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         while True:
             item = await self._pop(patience_s)
             if isinstance(item, Refusal):
-                self.send(item.answer())
+                self.send(item.answer(head_only=self._reader.asks_for_head))
                 break
             await self._answer(item)
             if not item.keep_alive or self._house.closing or self._lost:

@@ -63,6 +63,11 @@ class Reader:
         self.in_head = False
         self.incoming: Request | None = None
 
+    @property
+    def asks_for_head(self) -> bool:
+        """Whether the request that came last is a HEAD."""
+        return bool(self._parser.get_method() == b"HEAD")
+
     def feed(self, data: bytes) -> None:
         """Parses what arrived. Raises Refusal; nothing may be fed after that."""
         if self._tunnel is not None:

@@ -1,4 +1,7 @@
-"""Answers that are given before, or instead of, a handler; each one ends its connection."""
+"""Answers that are given before, or instead of, a handler; each one ends its connection.
+
+Who asked for a head, or may have, is told by the head alone: what followed would be read as the next answer.
+"""
 
 import httptools
 import orjson
@@ -9,15 +12,19 @@ from infra.kit.httpd.status import status_line
 
 
 class Refusal(Exception):
-    """Why a connection is not served further. Raised where bytes are judged, answered in their turn."""
+    """Why a connection is not served further. Raised where bytes are judged, answered in their turn.
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    `unheard`: it comes before the method is known.
+    """
+
+    def __init__(self, status: int, code: str, message: str, *, unheard: bool = False) -> None:
         super().__init__(message)
         self.status, self.error = status, AlcoveError(code, message)
+        self._unheard = unheard
 
-    def answer(self) -> bytes:
-        """The whole answer."""
-        body = orjson.dumps(self.error.body())
+    def answer(self, *, head_only: bool = False) -> bytes:
+        """The whole answer. `head_only`: to a HEAD."""
+        body = b"" if head_only or self._unheard else orjson.dumps(self.error.body())
         headers = [
             ("content-type", "application/json"),
             ("content-length", str(len(body))),
@@ -43,7 +50,7 @@ class Refusal(Exception):
     @classmethod
     def too_slow(cls) -> "Refusal":
         """The head did not arrive in time."""
-        return cls(408, "invalid", "the request did not arrive in time")
+        return cls(408, "invalid", "the request did not arrive in time", unheard=True)
 
     @classmethod
     def too_many(cls) -> "Refusal":
@@ -58,4 +65,4 @@ class Refusal(Exception):
     @classmethod
     def no_room(cls) -> "Refusal":
         """Too many connections."""
-        return cls(503, "unavailable", "too many connections at once")
+        return cls(503, "unavailable", "too many connections at once", unheard=True)

@@ -15,6 +15,7 @@ from infra.kit.httpd.status import status_line
 from infra.kit.httpd.tunnel import Tunnel
 
 _BODILESS = (204, 304)
+_LENGTHS = ("content-length", "transfer-encoding")
 _JSON = ("content-type", "application/json")
 
 
@@ -163,8 +164,8 @@ class Request:
     # -- the answer -------------------------------------------------------------------------------
 
     async def respond(self, status: int, headers: Headers = (), body: bytes = b"") -> None:
-        """A whole answer in one write. `content-length` is ours to say."""
-        said = [item for item in headers if item[0].lower() != "content-length"]
+        """A whole answer in one write. How long it is, is ours to say."""
+        said = [item for item in headers if item[0].lower() not in _LENGTHS]
         if status not in _BODILESS:
             said.append(("content-length", str(len(body))))
         head = self._begin(status, said, {name.lower() for name, _ in said})

@@ -94,6 +94,16 @@ async def test_request_is_400_when_it_has_no_one_meaning(name: str, tmp_path: Pa
         assert await client.ended()
 
 
+@pytest.mark.parametrize("name", [n for n, raw in AMBIGUOUS.items() if raw.startswith(b"GET /")])
+async def test_refusal_of_a_head_has_no_body(name: str, tmp_path: Path) -> None:
+    asked = AMBIGUOUS[name].replace(b"GET ", b"HEAD ", 1)
+    async with listening(tmp_path, echo) as there, there.client() as client:
+        client.send(asked)
+        reply = await client.reply(bodiless=True)
+        assert (reply.status, reply.headers["content-length"]) == (400, "0")
+        assert await client.ended()
+
+
 async def test_body_is_400_when_its_chunks_are_malformed(tmp_path: Path) -> None:
     async with listening(tmp_path, echo) as there:
         for chunks in (b"zz\r\n", b"3\r\nabcd\r\n", b"3;\0\r\nabc\r\n", b"-1\r\n", b"3\nabc\n"):

@@ -29,4 +29,12 @@ KIT = [
             "tests/kit/test_db.py::test_no_other_process_begins_to_write_when_a_transaction_is_open",
         ),
     ),
+    Defect(
+        name="talk-after-a-head",
+        why="a refusal's words behind the answer to a HEAD would be read as the next answer",
+        file="infra/kit/httpd/refusals.py",
+        old="if head_only or self._unheard else",
+        new="if self._unheard else",
+        tests=("tests/kit/httpd/test_strictness.py",),
+    ),
 ]
