@@ -1,4 +1,4 @@
-"""`python -m gateway`: serve; `migrate`, `check` and `admin-link` besides."""
+"""`python -m gateway`: serve; `migrate`, `check`, `admin-link` and `password-link` besides."""
 
 import argparse
 import asyncio
@@ -9,10 +9,11 @@ from contextlib import AsyncExitStack
 
 import orjson
 
-from gateway.accounts import admin_links
+from gateway.accounts import admin_links, recovery
 from gateway.app import control_app, create_app, running
 from gateway.limits import Limits
 from gateway.settings import GatewaySettings
+from gateway.tenants.audit import Actor
 from infra.kit import log as logs
 from infra.kit import migrate, process, service
 from infra.kit.db import Database
@@ -32,6 +33,9 @@ def main() -> None:
     if arguments.verb == "admin-link":
         asyncio.run(_admin_link(settings, always=arguments.always))
         return
+    if arguments.verb == "password-link":
+        asyncio.run(_password_link(settings, arguments.email))
+        return
     logs.configure("gateway", settings.log_level)
     try:
         if arguments.verb == "migrate":
@@ -50,6 +54,8 @@ def _arguments() -> argparse.Namespace:
     verbs.add_parser("check", help="parse the settings and list every problem")
     link = verbs.add_parser("admin-link", help="print a one-time link that makes an admin")
     link.add_argument("--always", action="store_true", help="also when an admin exists")
+    word = verbs.add_parser("password-link", help="print a one-time link for a new password")
+    word.add_argument("email", help="whose password")
     return parser.parse_args()
 
 
@@ -86,6 +92,23 @@ async def _admin_link(settings: GatewaySettings, *, always: bool) -> None:
         _print({"admin": False, "url": url, "expires_at": link.expires_at})
     finally:
         await db.close()
+
+
+async def _password_link(settings: GatewaySettings, email: str) -> None:
+    """Prints the link, or says that nobody has the address and ends with 1."""
+    db, actor = Database(settings.gateway_database_url), Actor(None, "the command line")
+    try:
+        async with db.transaction() as tx:
+            link = await recovery.make(tx, actor, email, "asked on the machine", Limits())
+    except AlcoveError as error:
+        if error.reason != "no_account":
+            raise
+        _print({"error": error.message})
+        sys.exit(1)
+    finally:
+        await db.close()
+    url = f"{settings.public_url}/password/{link.token}"
+    _print({"url": url, "expires_at": link.expires_at})
 
 
 def _print(answer: dict[str, object]) -> None:

@@ -11,11 +11,12 @@ from starlette.exceptions import HTTPException
 from gateway import jobs, pages
 from gateway.accounts.doors import Doors
 from gateway.accounts.passwords import Passwords
+from gateway.accounts.recovery import Recovery
 from gateway.api import agent, live, pending
 from gateway.background import Background
 from gateway.limits import Limits
 from gateway.metrics import GatewayMetrics
-from gateway.pages import account, chat, doors, errors, statics, usage
+from gateway.pages import account, chat, doors, errors, recovery, statics, usage
 from gateway.pages.admin import host, providers, spend, tenants
 from gateway.pages.environment import DIST
 from gateway.pending.delivery import Delivery
@@ -66,7 +67,9 @@ def create_app(
     app.state.parts = made
     for router in (agent.router, pending.router, live.router):
         app.include_router(router)
-    for router in (doors.router, doors.way_out, chat.router, usage.router, account.router):
+    for router in (doors.router, doors.way_out, recovery.router):
+        app.include_router(router)
+    for router in (chat.router, usage.router, account.router):
         app.include_router(router)
     for router in (tenants.router, spend.router, providers.router, host.router):
         app.include_router(router)
@@ -106,6 +109,7 @@ def build(
         meter=meter,
         spawner=spawner,
         doors=Doors(db, passwords, limits, open_=settings.gateway_signup == "open"),
+        recovery=Recovery(db, passwords, limits),
         hub=hub,
         quotas=Quotas(meter, clock),
         instances=instances,

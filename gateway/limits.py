@@ -26,6 +26,7 @@ class Limits:
     admin_session_absolute_s: int = 12 * 3600
     session_touch_s: int = 60
     admin_link_s: int = 15 * 60
+    password_link_s: int = 60 * 60
 
     # Doors. A stranger can slow an account's sign-in, never lock it: attempts come back by themselves.
     sign_in_ip: Bucket = Bucket(30, 10)

@@ -4,7 +4,7 @@ from prometheus_client import Counter, Gauge
 
 from infra.kit.metrics import Metrics
 
-DOORS = ("sign_up", "sign_in", "setup")
+DOORS = ("sign_up", "sign_in", "setup", "password_link")
 OPENINGS = ("opened", "refused", "throttled")
 RELAYED = ("answered", "not_ready", "refused", "timeout")
 HANDED_OVER = ("delivered", "failed")

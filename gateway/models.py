@@ -11,6 +11,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
 )
 
 from infra.kit import jobs
@@ -46,6 +47,7 @@ tenant = Table(
     Column("status", String(16), nullable=False),
     Column("suspended_reason", Text),
     Column("quota_charge_month_nanos", BigInteger),
+    Column("egress", Boolean, nullable=False, server_default=false()),
     Column("version", Integer, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("last_seen_at", BigInteger),
@@ -94,6 +96,17 @@ admin_link = Table(
     "admin_link",
     metadata,
     Column("token_hash", String(64), primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("used_at", BigInteger),
+)
+
+# One-time links that let an account's owner choose a new password; stored as hashes.
+password_link = Table(
+    "password_link",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("account_id", String(26), ForeignKey("account.id"), nullable=False, index=True),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("used_at", BigInteger),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from infra.kit import ids, unix
 from infra.kit.errors import AlcoveError
-from infra.kit.relay import HttpUpstream, RelayRequest, Timeouts
+from infra.kit.relay import ProtocolUpstream, RelayRequest, Timeouts
 
 _MOST_BYTES = 512 * 1024
 _LATEST_AT = 1 << 53
@@ -65,7 +65,7 @@ class AgentClient:
     async def _get(self, url: str, path: str, headers: list[tuple[str, str]]) -> bytes:
         limit = self._timeout_s
         timeouts = Timeouts(connect_s=limit, first_byte_s=limit, idle_s=limit)
-        async with HttpUpstream(
+        async with ProtocolUpstream(
             url, owner_uid=self._owner_uid, timeouts=timeouts, limit=1
         ) as upstream:
             try:
@@ -74,7 +74,7 @@ class AgentClient:
             except TimeoutError as error:
                 raise AlcoveError("timeout", "the agent did not answer in time") from error
             except AlcoveError as error:
-                if _untrusted(error):
+                if isinstance(error.__cause__, unix.NotTrusted):
                     raise AlcoveError(
                         "forbidden",
                         "what lies in place of the agent's socket is not the agent's",
@@ -92,7 +92,7 @@ def _parse(kind: type[T], raw: bytes) -> T:
         ) from error
 
 
-async def _read(upstream: HttpUpstream, path: str, headers: list[tuple[str, str]]) -> bytes:
+async def _read(upstream: ProtocolUpstream, path: str, headers: list[tuple[str, str]]) -> bytes:
     response = await upstream.open(RelayRequest("GET", path, [("host", "agent"), *headers]))
     try:
         body = bytearray()
@@ -105,8 +105,3 @@ async def _read(upstream: HttpUpstream, path: str, headers: list[tuple[str, str]
         return bytes(body)
     finally:
         await response.close()
-
-
-def _untrusted(error: AlcoveError) -> bool:
-    refused = getattr(error.__cause__, "os_error", None)
-    return isinstance(refused, unix.NotTrusted)

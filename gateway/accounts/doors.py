@@ -14,11 +14,11 @@ from sqlalchemy import Select, select, update
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
 
-from gateway.accounts import addresses, admin_links, passwords, sessions, throttle
+from gateway.accounts import addresses, admin_links, one_time, passwords, sessions, throttle
 from gateway.accounts.passwords import Passwords
 from gateway.accounts.sessions import Identity, Visitor
 from gateway.limits import Limits
-from gateway.models import account, tenant
+from gateway.models import account, password_link, tenant
 from gateway.tenants import audit, store
 from infra.kit import ids
 from infra.kit.db import Database, Transaction
@@ -91,8 +91,7 @@ class Doors:
         async with self._db.transaction() as tx:
             await throttle.take(tx, throttle.ip_key("setup", visitor.ip), self._limits.setup_ip)
             found, _ = await admin_links.state(tx, token)
-            if found != "ready":
-                raise AlcoveError("conflict", f"This link was {found}.", reason=found)
+            one_time.must_be_ready(found)
             taken = await tx.value(_by_key(address).with_only_columns(account.c.id))
         hashed = ""
         if taken:
@@ -119,7 +118,7 @@ class Doors:
     async def change_password(
         self, identity: Identity, current: str, new: str, visitor: Visitor
     ) -> list[str]:
-        """Changes the password and ends the other sessions; answers their ids.
+        """Changes the password, ends the other sessions and retires links; answers the sessions' ids.
 
         Raises `invalid` (field `current` or `password`), `rate_limited`.
         """
@@ -140,6 +139,9 @@ class Doors:
                 .values(password_hash=hashed)
             )
             ended = await sessions.end_all(tx, identity.scope, keep=identity.session_id)
+            await one_time.retire(
+                tx, password_link, password_link.c.account_id == identity.account_id
+            )
         log.info("auth.password_changed", extra={"account": identity.account_id})
         return ended
 

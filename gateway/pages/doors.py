@@ -39,12 +39,12 @@ async def sign_up(request: Request) -> Response:
     try:
         entered = await parts(request).doors.sign_up(email, password, visitor(request))
     except AlcoveError as error:
-        _count(request, "sign_up", error)
-        return _refused(
-            error, await _sign_up(request, {"email": email}, _errors(error), _status(error))
+        count(request, "sign_up", error)
+        return refused(
+            error, await _sign_up(request, {"email": email}, errors_of(error), status_of(error))
         )
-    _count(request, "sign_up")
-    return await _enter(request, entered, "/chat")
+    count(request, "sign_up")
+    return await enter(request, entered, "/chat")
 
 
 @router.get("/sign-in")
@@ -60,17 +60,17 @@ async def sign_in_form(request: Request) -> Response:
 async def sign_in(request: Request) -> Response:
     """Lets in who knows the password, and sends them where they wanted to go."""
     email, password = await _typed(request)
-    target = local(_text(await form(request), "next"))
+    target = local(text_of(await form(request), "next"))
     try:
         entered = await parts(request).doors.sign_in(email, password, visitor(request))
     except AlcoveError as error:
-        _count(request, "sign_in", error)
+        count(request, "sign_in", error)
         shown = await _sign_in(
-            request, {"email": email}, {"": error.message}, target, _status(error)
+            request, {"email": email}, {"": error.message}, target, status_of(error)
         )
-        return _refused(error, shown)
-    _count(request, "sign_in")
-    return await _enter(request, entered, target)
+        return refused(error, shown)
+    count(request, "sign_in")
+    return await enter(request, entered, target)
 
 
 @way_out.post("/sign-out")
@@ -101,11 +101,11 @@ async def setup(request: Request, token: str) -> Response:
     try:
         entered = await parts(request).doors.set_up(token, email, password, visitor(request))
     except AlcoveError as error:
-        _count(request, "setup", error)
-        shown = await _setup(request, token, {"email": email}, _errors(error), _status(error))
-        return _refused(error, shown)
-    _count(request, "setup")
-    return await _enter(request, entered, "/admin/providers")
+        count(request, "setup", error)
+        shown = await _setup(request, token, {"email": email}, errors_of(error), status_of(error))
+        return refused(error, shown)
+    count(request, "setup")
+    return await enter(request, entered, "/admin/providers")
 
 
 async def _sign_up(
@@ -151,47 +151,54 @@ async def _setup(
 
 async def _typed(request: Request) -> tuple[str, str]:
     sent = await form(request)
-    return _text(sent, "email")[:320], _text(sent, "password")
+    return text_of(sent, "email")[:320], text_of(sent, "password")
 
 
-def _text(sent: Any, name: str) -> str:
+def text_of(sent: Any, name: str) -> str:
+    """A field of a form; empty where it is not there."""
     value = sent.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _errors(error: AlcoveError) -> dict[str, str]:
+def errors_of(error: AlcoveError) -> dict[str, str]:
+    """*errors* of the templates."""
     field = error.details.get("field")
     return {field if isinstance(field, str) else "": error.message}
 
 
-def _status(error: AlcoveError) -> int:
+def status_of(error: AlcoveError) -> int:
+    """The status of the form that shows what was wrong. Raises what no form can show."""
     if error.code not in _SHOWN_IN_FORM:
         raise error
     return error.status
 
 
-def _count(request: Request, door: str, error: AlcoveError | None = None) -> None:
+def count(request: Request, door: str, error: AlcoveError | None = None) -> None:
+    """Counts an attempt at a door."""
     outcome = "opened" if error is None else "refused"
     if error is not None and error.code == "rate_limited":
         outcome = "throttled"
     parts(request).metrics.doors.labels(door, outcome).inc()
 
 
-def _refused(error: AlcoveError, shown: Response) -> Response:
+def refused(error: AlcoveError, shown: Response) -> Response:
+    """The form again, with when to try anew where attempts are up."""
     retry_after = error.details.get("retry_after_s")
     if isinstance(retry_after, int):
         shown.headers["retry-after"] = str(retry_after)
     return shown
 
 
-async def _enter(request: Request, entered: Entered, target: str) -> Response:
+async def enter(
+    request: Request, entered: Entered, target: str, notice: str | None = None
+) -> Response:
     """Sets the new session's cookie; the one before it ends, whoever it belonged to."""
     here, before = parts(request), await optional(request)
     if before is not None:
         async with here.db.transaction() as tx:
             await sessions.end(tx, before.scope, before.session_id)
         here.hub.end_sessions([before.session_id])
-    response = see_other(request, target)
+    response = see_other(request, target, notice=notice)
     limits = here.limits
     longest_s = limits.admin_session_absolute_s if entered.is_admin else limits.session_absolute_s
     here.cookies.set(response, here.cookies.session, entered.secret, longest_s)

@@ -18,11 +18,14 @@ from gateway.relay.upstreams import Upstreams
 from infra.kit import log, tracing
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import Headers, RelayRequest, RelayResponse
+from infra.kit.weight import too_heavy
 from spawner.wire import Instance
 
 _TO_AGENT = ("accept", "content-type")
 _OUTCOMES = {"unavailable": "not_ready", "timeout": "timeout"}
 _ON_ITS_WAY = ("creating", "starting", "ready")
+# A page of 100 messages with 100 calls of tools each has some 120,000 values.
+_MOST_VALUES, _MOST_MARKS = 200_000, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,9 @@ class Relay:
         if instance.state != "ready" or not instance.url:
             raise not_ready(instance)
         secret = self._upstreams.secret(instance)
-        request = RelayRequest(call.method, call.target, headers_for(secret, call), call.body)
+        # What is asked of an agent may be asked twice: whoever writes brings an id (docs/contracts.md).
+        headers = headers_for(secret, call)
+        request = RelayRequest(call.method, call.target, headers, call.body, replayable=True)
         try:
             async with asyncio.timeout(self._limits.relay_total_s):
                 response = await self._upstreams.of(instance).open(request)
@@ -143,6 +148,8 @@ def checked(response: RelayResponse, body: bytes) -> Answer:
         raise refused("not JSON by its type")
     if "content-encoding" in headers:
         raise refused("encoded")
+    if too_heavy(body, _MOST_VALUES, most_marks=_MOST_MARKS):
+        raise refused("too many values")
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError:

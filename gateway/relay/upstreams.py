@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gateway.limits import Limits
 from infra.kit import ids
 from infra.kit.clock import Clock
-from infra.kit.relay import HttpUpstream, Timeouts
+from infra.kit.relay import ProtocolUpstream, Timeouts
 from spawner.wire import Instance
 
 _IDLE_S = 300.0
@@ -13,7 +13,7 @@ _IDLE_S = 300.0
 
 @dataclass(slots=True)
 class _Pool:
-    upstream: HttpUpstream
+    upstream: ProtocolUpstream
     used_s: float
 
 
@@ -27,14 +27,14 @@ class Upstreams:
         self._limits, self._clock = limits, clock
         self._pools: dict[tuple[str, int, str], _Pool] = {}
 
-    def of(self, instance: Instance) -> HttpUpstream:
+    def of(self, instance: Instance) -> ProtocolUpstream:
         """The pool of this instance. The socket is trusted only if its owner is the agent's uid."""
         assert instance.url is not None
         key = (instance.tenant, instance.generation, instance.url)
         pool = self._pools.get(key)
         if pool is None:
             uid = self._agent_uid if instance.owner_uid is None else instance.owner_uid
-            upstream = HttpUpstream(
+            upstream = ProtocolUpstream(
                 instance.url,
                 owner_uid=uid,
                 timeouts=Timeouts(

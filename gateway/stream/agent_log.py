@@ -18,6 +18,7 @@ from gateway.stream.cursor import EPOCH, Cursor
 from infra.kit import sse
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import RelayRequest, RelayResponse
+from infra.kit.weight import too_heavy
 from spawner.wire import Instance
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,8 @@ _TYPES = frozenset(
 # Other CUSTOM names are ours (quota, signed_out …); an agent that sends them is not heard.
 _CUSTOM = frozenset(("log.reset", "conversation.updated", "conversation.deleted", "notice"))
 _LONGEST_WAIT_S = 15.0
+# A whole message with 100 calls of tools has some 1,200 values; what is short is not worth weighing.
+_SHORT_BYTES, _MOST_VALUES, _MOST_MARKS = 65_536, 20_000, 500_000
 _SLICE_BYTES, _DEAR_S, _LONGEST_REST_S = 8192, 0.005, 2.0
 ENDINGS = frozenset(("RUN_FINISHED", "RUN_ERROR"))
 
@@ -168,8 +171,11 @@ def rest_s(spent_s: float) -> float:
 
 def read_event(raw: sse.Event) -> tuple[int, str, dict[str, Any]] | None:
     """Number, type and content of an agent's frame; None for what an agent may not say to a browser."""
+    data = raw.data.encode()
+    if len(data) > _SHORT_BYTES and too_heavy(data, _MOST_VALUES, most_marks=_MOST_MARKS):
+        return None
     try:
-        parsed = orjson.loads(raw.data)
+        parsed = orjson.loads(data)
     except orjson.JSONDecodeError:
         return None
     if not isinstance(parsed, dict) or raw.event != "message":

@@ -6,6 +6,7 @@ import jinja2
 from fastapi import Request
 
 from gateway.accounts.doors import Doors
+from gateway.accounts.recovery import Recovery
 from gateway.background import Background
 from gateway.limits import Limits
 from gateway.metrics import GatewayMetrics
@@ -43,6 +44,7 @@ class Parts:
     meter: MeterClient
     spawner: SpawnerClient
     doors: Doors
+    recovery: Recovery
     hub: Hub
     quotas: Quotas
     instances: Instances

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from infra.kit.errors import AlcoveError
+from infra.kit.weight import too_heavy
 
 MOST_MEMBERS = 1_000  # of an object whose members are read one by one
 _BLANK = " \t\n\r"
 _SPACE = re.compile(rf"[{_BLANK}]*")
 _written = json.JSONEncoder(separators=(",", ":")).encode
-# Possessive, and open at its end: no text makes it look at a byte twice.
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 # 300,000 token ids is the most that an embeddings call takes; a long conversation has some 20,000 values.
-_MOST_WEIGHT, _MOST_TEXT_WEIGHT = 400_000, 4_000_000
+_MOST_WEIGHT, _MOST_MARKS = 400_000, 4_000_000
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -128,21 +127,9 @@ def invalid(message: str, field: str | None = None) -> AlcoveError:
 
 
 def _check_weight(body: bytes) -> None:
-    """Refuses a body of more values than any real one has: its parsing would hold up every other tenant.
-
-    34 MiB of empty lists take ten seconds of the process and a gigabyte. Marks inside texts weigh
-    nothing, but they are only told apart where there are so many that it matters.
-    """
-    weight = _weight(body)
-    if weight > _MOST_WEIGHT and max(weight, body.count(b'"')) <= _MOST_TEXT_WEIGHT:
-        weight = _weight(_STRING.sub(b"", body))
-    if weight > _MOST_WEIGHT:
+    """Refuses a body of more values than any real one has: its parsing would hold up every other tenant."""
+    if too_heavy(body, _MOST_WEIGHT, most_marks=_MOST_MARKS):
         raise invalid("the body holds too many values")
-
-
-def _weight(body: bytes) -> int:
-    """No more than this many values stand there; a container weighs four, as it takes so much longer."""
-    return body.count(b",") + 4 * (body.count(b"[") + body.count(b"{"))
 
 
 def _skip(text: str, at: int) -> int:

@@ -120,6 +120,7 @@ MISBEHAVIOURS: dict[str, tuple[Act, tuple[int, ...]]] = {
     "headers without end": (_headers_without_end, (502, 504)),
     "continues without end": (_continues_without_end, (502, 504)),
     "a body without end": (_body_without_end, (502,)),
+    "a million lists": (_with(JSON, b"[" + b"[]," * 600_000 + b"[]]"), (502,)),
     "a drip": (_drip, (504,)),
     "silence": (_nothing, (504,)),
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,24 @@ async def test_browser_hears_nothing_that_an_agent_may_not_say(
             }, name
             assert len(stream.named("quota")) == 1, name
             await until(lambda: gateway.parts.hub.count == 0)
+
+
+async def test_event_of_a_million_values_is_not_read_and_holds_up_nobody(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    ada, path = await _replaced(gateway, tmp_path)
+    bob = await gateway.person("bob@example.org")
+    heavy = '{"type":"RUN_STARTED","seq":%d,"message":[' + "[]," * 600_000 + "1]}"
+    raw = sse.frame(heavy % 2, event_id="2") + frame(3)
+    async with listening(path, streams(RESET + frame(1) + raw)), ada.stream() as stream:
+        longest_s = 0.0
+        while "<3>" not in stream.text():
+            began_s = time.monotonic()
+            assert (await bob.api("GET", "/api/session")).status == 200
+            longest_s = max(longest_s, time.monotonic() - began_s)
+    assert stream.text() == "<1><3>"
+    assert not stream.named("RUN_STARTED")
+    assert longest_s < 0.5
 
 
 async def test_repeated_and_older_events_are_sent_once(gateway: Gateway, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,29 @@ async def test_second_answer_hidden_behind_the_first_is_not_believed(
         assert len(seen) == 3, "each request had a connection of its own"
 
 
+async def test_message_is_sent_again_when_the_kept_connection_was_dead(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    ada, tenant = await _awake(gateway)
+    path = _replace_agent(gateway, tenant, tmp_path)
+    taken = b'{"turn_id":"t","message_id":"m","conversation_id":"c","state":"running"}'
+
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answers one request, promises to stay, and ends at the next."""
+        head = f"HTTP/1.1 202 Ok\r\ncontent-type: application/json\r\ncontent-length: {len(taken)}\r\n\r\n"
+        rest = await reader.readexactly(_length(seen[-1]))
+        assert b"hello" in rest
+        writer.write(head.encode() + taken)
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with listening(path, once) as seen:
+        for number in (1, 2):
+            answer = await ada.post("hello", f"m{number}")
+            assert (answer.status, answer.json["state"]) == (202, "running")
+        assert len(seen) == 2
+    assert (await ada.api("GET", "/api/pending-messages")).json["messages"] == []
+
+
 @pytest.mark.parametrize("trick", ["link", "stranger", "file", "directory link"])
 async def test_socket_that_is_not_the_agents_own_leads_nowhere(
     gateway: Gateway, tmp_path: Path, trick: str
@@ -254,6 +278,12 @@ async def test_wake_tells_no_address(gateway: Gateway) -> None:
     assert "sock" not in answer.text
     assert "owner_uid" not in answer.json
     assert (await ada.api("POST", "/api/wake", {"reason": "admin"})).status == 400
+
+
+def _length(head: bytes) -> int:
+    """The Content-Length that a request's head names."""
+    [value] = re.findall(rb"(?i)content-length: (\d+)", head)
+    return int(value)
 
 
 def _replace_agent(gateway: Gateway, tenant: str, tmp_path: Path) -> Path:

@@ -127,8 +127,8 @@ EGRESS = [
         name="read-whatever-comes",
         why="thirty mebibytes of commas would take seconds, and the memory of fifty calls",
         file="metering_proxy/wires/document.py",
-        old="    if weight > _MOST_WEIGHT:",
-        new="    if weight < 0:",
+        old="    if too_heavy(body, _MOST_WEIGHT, most_marks=_MOST_MARKS):",
+        new="    if not body:",
         tests=(_BODIES,),
     ),
     Defect(
