@@ -95,7 +95,7 @@ async def _admin_link(settings: GatewaySettings, *, always: bool) -> None:
 
 
 async def _password_link(settings: GatewaySettings, email: str) -> None:
-    """Prints the link, or says that nobody has the address and ends with 1."""
+    """Prints the link; ends with 1 and a sentence where nobody has the address."""
     db, actor = Database(settings.gateway_database_url), Actor(None, "the command line")
     try:
         async with db.transaction() as tx:
@@ -103,8 +103,7 @@ async def _password_link(settings: GatewaySettings, email: str) -> None:
     except AlcoveError as error:
         if error.reason != "no_account":
             raise
-        _print({"error": error.message})
-        sys.exit(1)
+        sys.exit(error.message)
     finally:
         await db.close()
     url = f"{settings.public_url}/password/{link.token}"

@@ -1,6 +1,7 @@
 """What the meter says of quotas, plans and models, as people see it; asked once for all who ask together."""
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,12 +12,28 @@ from metering_proxy import wire
 from metering_proxy.client import MeterClient
 
 _FRESH_S, _PLANS_FRESH_S, _DEMO_FRESH_S = 1.0, 60.0, 5.0
-Level = Literal["ok", "near", "low", "out"]
+GLANCE_S = 0.8
+Level = Literal["ok", "near", "low", "credit", "out"]
+_MEASURES = {
+    "charge": ("quota", "is"),
+    "tokens": ("tokens", "are"),
+    "requests": ("requests", "are"),
+}
+_PERIODS = {"day": "today's", "month": "this month's"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The highest mark that one limit's window has passed. `key` names limit, window and mark."""
+
+    key: str
+    percent: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The month's charge against its limit."""
+    """The month's charge against its limit, what grants have left beside it, and marks, the highest first."""
 
     plan: str
     limit_nanos: int | None
@@ -25,6 +42,8 @@ class View:
     percent: int
     level: Level
     resets_at: int
+    credit_nanos: int = 0
+    marks: tuple[Mark, ...] = ()
 
     @property
     def left_nanos(self) -> int | None:
@@ -40,11 +59,14 @@ class View:
             "percent": self.percent,
             "resets_at": self.resets_at,
             "level": self.level,
+            "credit_nanos": self.credit_nanos,
+            "marks": [mark.text for mark in self.marks],
         }
 
     def for_stream(self, plan_title: str) -> dict[str, Any]:
         """The state `quota` of the stream: words only, no script computes with money."""
         unlimited = self.limit_nanos is None
+        first = self.marks[0] if self.marks else None
         return {
             "type": "CUSTOM",
             "name": "quota",
@@ -54,12 +76,17 @@ class View:
             "spent": words.money(self.spent_nanos),
             "limit": None if unlimited else words.money(self.limit_nanos),
             "left": None if unlimited else words.money(self.left_nanos),
+            "credit": words.money(self.credit_nanos) if self.credit_nanos > 0 else None,
+            "mark": {"key": first.key, "text": first.text} if first else None,
             "resets_at": self.resets_at,
         }
 
 
 def view(quota: wire.Quota) -> View:
-    """The view of the meter's answer: 100 % only when nothing is left."""
+    """The view of the meter's answer: 100 % only when the plan's money is used up.
+
+    `out` only when grants have nothing left either: until then calls go on, on credit.
+    """
     window = quota.charge_month
     limit, spent = window.limit_nanos, window.spent_nanos
     if limit is None:
@@ -70,12 +97,48 @@ def view(quota: wire.Quota) -> View:
         percent = max(0, spent * 100 // limit)
     level: Level = "ok"
     if percent >= 100:
-        level = "out"
+        level = "credit" if quota.credit_nanos > 0 else "out"
     elif percent >= 95:
         level = "low"
     elif percent >= 80:
         level = "near"
-    return View(quota.plan, limit, spent, window.held_nanos, percent, level, window.resets_at)
+    return View(
+        quota.plan,
+        limit,
+        spent,
+        window.held_nanos,
+        percent,
+        level,
+        window.resets_at,
+        quota.credit_nanos,
+        marks(quota.marks),
+    )
+
+
+def marks(passed: list[wire.Mark]) -> tuple[Mark, ...]:
+    """The highest mark of each limit in words, the most pressing first."""
+    highest: dict[str, wire.Mark] = {}
+    for mark in sorted(passed, key=lambda each: each.percent):
+        highest[mark.kind] = mark
+    found = sorted(highest.values(), key=lambda each: (-each.percent, each.kind))
+    return tuple(_in_words(each) for each in found)
+
+
+def _in_words(mark: wire.Mark) -> Mark:
+    measure, _, period = mark.kind.partition("_")
+    thing, verb = _MEASURES.get(measure, (measure, "is"))
+    whose = _PERIODS.get(period, "the")
+    text = f"{mark.percent} % of {whose} {thing} {verb} used."
+    return Mark(f"{mark.kind}.{mark.starts_at}.{mark.percent}", mark.percent, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What can be said at once. `answered`: whether the meter did; else what was known before, if anything."""
+
+    title: str
+    only_demo: bool
+    answered: bool
 
 
 class Quotas:
@@ -127,6 +190,13 @@ class Quotas:
             self._demo = (now_s, bool(answering) and all(m.alcove.demo for m in answering))
         return self._demo[1]
 
+    async def glance(self, plan: str) -> Glance:
+        """What the chat page needs to know of plan and models, within `GLANCE_S` whatever the meter does."""
+        answered = await _within(GLANCE_S, self.plans(), self.only_demo())
+        known = self._plans[1] if self._plans else []
+        title = next((each.title for each in known if each.name == plan), plan.capitalize())
+        return Glance(title, self._demo is not None and self._demo[1], answered)
+
     async def _ask(self, tenant: str) -> View:
         return view(await self._meter.quota(tenant))
 
@@ -136,7 +206,16 @@ class Quotas:
                 del self._asking[tenant]
 
 
-def _taken(done: asyncio.Task[View]) -> None:
+async def _within(most_s: float, *asked: Awaitable[object]) -> bool:
+    """Whether all of `asked` were answered in time; those that were not go on, and are known the next time."""
+    tasks = [asyncio.ensure_future(each) for each in asked]
+    for task in tasks:
+        task.add_done_callback(_taken)
+    done, late = await asyncio.wait(tasks, timeout=most_s)
+    return not late and all(task.exception() is None for task in done)
+
+
+def _taken(done: asyncio.Future[Any]) -> None:
     """Takes a failure, also when everybody who asked has left."""
     if not done.cancelled():
         done.exception()

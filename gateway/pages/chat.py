@@ -8,7 +8,6 @@ from gateway.accounts.sessions import Identity
 from gateway.pages.render import page
 from gateway.web.identity import Person
 from gateway.web.parts import Parts, parts
-from infra.kit.errors import AlcoveError
 
 router = APIRouter()
 
@@ -34,13 +33,15 @@ async def _chat(request: Request, person: Identity, conversation_id: str | None)
     if is_navigation(request):
         here.activity.seen(person.tenant)
         here.background.start(_wake(here, person.tenant), "wake")
+    glance = await here.quotas.glance(person.plan)
     boot = {
         "conversation_id": conversation_id,
         "csrf": person.csrf,
         "email": person.email,
         "is_admin": person.is_admin,
-        "demo_model": await _only_demo(here),
-        "plan": await here.quotas.title(person.plan),
+        "demo_model": glance.only_demo,
+        "plan": glance.title,
+        "meter_away": not glance.answered,
     }
     return await page(request, "chat.html", {"boot": boot})
 
@@ -56,10 +57,3 @@ def is_navigation(request: Request) -> bool:
 
 async def _wake(here: Parts, tenant: str) -> None:
     await here.instances.wake(tenant, "page")
-
-
-async def _only_demo(here: Parts) -> bool:
-    try:
-        return await here.quotas.only_demo()
-    except AlcoveError:
-        return False

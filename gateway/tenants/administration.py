@@ -13,7 +13,6 @@ from infra.kit import money
 from infra.kit.db import Database, Transaction
 from infra.kit.errors import AlcoveError
 
-LONGEST_REASON = 500
 _ROOM_NAMES = {"meter": "The meter", "spawner": "The spawner"}
 
 
@@ -25,7 +24,7 @@ class Administration:
 
     async def change_plan(self, actor: Actor, tenant: str, plan: str, reason: str) -> list[str]:
         """Puts the tenant on `plan`, which the caller has looked up at the meter. Raises `not_found`."""
-        why = reason_given(reason)
+        why = audit.reason_given(reason)
         async with self._db.transaction() as tx:
             before = await store.change(tx, tenant, plan=plan)
             await audit.write(
@@ -43,7 +42,7 @@ class Administration:
         self, actor: Actor, tenant: str, limit_nanos: int | None, reason: str
     ) -> list[str]:
         """Replaces the plan's monthly charge by `limit_nanos`; None gives the plan's own back."""
-        why = reason_given(reason)
+        why = audit.reason_given(reason)
         async with self._db.transaction() as tx:
             before = await store.change(tx, tenant, quota_charge_month_nanos=limit_nanos)
             await audit.write(
@@ -59,13 +58,31 @@ class Administration:
         self._hub.tell(tenant, "quota")
         return problems + await self._tell(tenant, "spawner")
 
+    async def change_egress(
+        self, actor: Actor, tenant: str, allowed: bool, reason: str
+    ) -> list[str]:
+        """Lets the tenant's assistant reach public addresses, or no longer; the plan says how much of it."""
+        why = audit.reason_given(reason)
+        async with self._db.transaction() as tx:
+            before = await store.change(tx, tenant, egress=allowed)
+            await audit.write(
+                tx,
+                actor,
+                "egress.changed",
+                tenant=tenant,
+                reason=why,
+                before=_on_or_off(before["egress"]),
+                after=_on_or_off(allowed),
+            )
+        return await self._tell(tenant, "meter")
+
     async def suspend(self, actor: Actor, tenant: str, reason: str) -> list[str]:
         """The meter refuses, the spawner stops, then sessions and streams end, in this order.
 
         A room that is away does not hold up the next; the outbox goes on telling it.
         Raises `conflict` where an admin would lock out themselves.
         """
-        why = reason_given(reason)
+        why = audit.reason_given(reason)
         async with self._db.transaction() as tx:
             scope = await store.scope_of(tx, tenant)
             if scope.account_id == actor.account_id:
@@ -78,7 +95,7 @@ class Administration:
 
     async def resume(self, actor: Actor, tenant: str, reason: str) -> list[str]:
         """Lets the tenant in again: sign-in works once this returns; nothing is started."""
-        why = reason_given(reason)
+        why = audit.reason_given(reason)
         async with self._db.transaction() as tx:
             before = await store.change(tx, tenant, status="active", suspended_reason=None)
             await self._write_status(tx, actor, tenant, why, before["status"], "active")
@@ -117,15 +134,9 @@ class Administration:
         await audit.write(tx, actor, action, tenant=tenant, reason=why, before=before, after=after)
 
 
-def reason_given(reason: str) -> str:
-    """The reason without blanks around it. Raises `invalid` (field `reason`) where there is none."""
-    given = " ".join(reason.split())
-    if not given:
-        raise AlcoveError("invalid", "Say why; it is kept with the change.", field="reason")
-    if len(given) > LONGEST_REASON:
-        raise AlcoveError("invalid", f"At most {LONGEST_REASON} characters.", field="reason")
-    return given
-
-
 def _quota_words(limit_nanos: int | None) -> str:
     return "the plan's own" if limit_nanos is None else money.format_usd(limit_nanos)
+
+
+def _on_or_off(allowed: bool) -> str:
+    return "on" if allowed else "off"

@@ -9,6 +9,9 @@ from sqlalchemy.engine import RowMapping
 from gateway.models import audit
 from infra.kit import ids, log
 from infra.kit.db import Reading, Transaction
+from infra.kit.errors import AlcoveError
+
+LONGEST_REASON = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +60,13 @@ async def of_tenant(reading: Reading, tenant: str, limit: int = 50) -> Sequence[
         .order_by(audit.c.at.desc(), audit.c.id.desc())
         .limit(limit)
     )
+
+
+def reason_given(reason: str) -> str:
+    """The reason without blanks around it. Raises `invalid` (field `reason`) where there is none."""
+    given = " ".join(reason.split())
+    if not given:
+        raise AlcoveError("invalid", "Say why; it is kept with the change.", field="reason")
+    if len(given) > LONGEST_REASON:
+        raise AlcoveError("invalid", f"At most {LONGEST_REASON} characters.", field="reason")
+    return given

@@ -23,6 +23,7 @@ class Standing:
     status: str
     version: int
     quota_charge_month_nanos: int | None
+    egress: bool
 
 
 async def mark(tx: Transaction, tenant_id: str, version: int, rooms: Sequence[str] = ROOMS) -> None:
@@ -103,11 +104,12 @@ async def failed(
     )
 
 
+_OF_A_STANDING = ("id", "plan", "status", "version", "quota_charge_month_nanos", "egress")
+
+
 def _standing() -> Select[*tuple[Any, ...]]:
-    return select(*tenant.c["id", "plan", "status", "version", "quota_charge_month_nanos"])
+    return select(*tenant.c[_OF_A_STANDING])
 
 
 def _row_to_standing(row: RowMapping) -> Standing:
-    return Standing(
-        row["id"], row["plan"], row["status"], row["version"], row["quota_charge_month_nanos"]
-    )
+    return Standing(*(row[name] for name in _OF_A_STANDING))

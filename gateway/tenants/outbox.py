@@ -105,9 +105,11 @@ class Outbox:
         spawner_differs = instance.suspended == active or (
             active and instance.plan != standing.plan
         )
-        meter_differs = kept.version > sent.version or (kept.plan, kept.status) != (
-            sent.plan,
-            sent.status,
+        decided = (sent.plan, sent.status, sent.egress)
+        meter_differs = kept.version > sent.version or decided != (
+            kept.plan,
+            kept.status,
+            kept.egress,
         )
         if not (meter_differs or spawner_differs):
             return
@@ -139,4 +141,5 @@ def _for_meter(standing: Standing) -> meter_wire.TenantState:
         else ("deleted" if standing.status == "deleted" else "suspended"),
         version=standing.version,
         quota=quota,
+        egress=standing.egress,
     )

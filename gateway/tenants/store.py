@@ -49,7 +49,7 @@ async def scope_of(reading: Reading, tenant_id: str) -> Scope:
     return Scope(tenant_id, row["account_id"])
 
 
-async def change(tx: Transaction, tenant_id: str, **values: str | int | None) -> RowMapping:
+async def change(tx: Transaction, tenant_id: str, **values: str | int | bool | None) -> RowMapping:
     """Changes columns of the tenant under the next version; answers the row as it was before.
 
     Raises `not_found`; `conflict` for a tenant that was deleted.

@@ -1,12 +1,11 @@
 """Verbs for an installation under Docker Compose."""
 
-import asyncio
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
-from infra.cli import run
-from infra.cli.home import ROOT, Trouble, location, open_home
+from infra.cli.home import ROOT, Trouble
 from infra.cli.init import read
 from infra.setup import say
 
@@ -32,20 +31,18 @@ def down(env_file: Path = ENV_FILE) -> None:
         _compose(env_file, "down")
 
 
-def admin_link() -> None:
-    """Print a one-time link: of the running Compose installation, else of the data of `alcove run`."""
-    if ENV_FILE.exists() and _compose(ENV_FILE, "ps", "-q", "--status=running", "gateway").strip():
-        verb = ("python", "-m", "gateway", "admin-link", "--always")
-        answer = _compose(ENV_FILE, "exec", "-T", "gateway", *verb)
-        say.line(json.loads(answer.strip().splitlines()[-1])["url"])
-        return
-    if not (location() / "state.json").exists():
-        raise Trouble("Nothing is installed here yet: make run, or make init and make up.")
-    home = open_home(location(), shared=True)
-    try:
-        say.line(asyncio.run(run.admin_link(home, always=True))["url"])
-    finally:
-        home.close()
+def is_running(env_file: Path = ENV_FILE) -> bool:
+    """Whether a Compose installation's gateway runs here."""
+    if not env_file.exists():
+        return False
+    return bool(_compose(env_file, "ps", "-q", "--status=running", "gateway").strip())
+
+
+def ask_gateway(*words: str, env_file: Path = ENV_FILE) -> dict[str, Any]:
+    """What `python -m gateway WORDS` says in the running gateway, its last line as JSON. Raises Trouble."""
+    answer = _compose(env_file, "exec", "-T", "gateway", "python", "-m", "gateway", *words)
+    said: dict[str, Any] = json.loads(answer.strip().splitlines()[-1])
+    return said
 
 
 def _compose(env_file: Path, *arguments: str) -> str:

@@ -62,9 +62,17 @@ def down() -> None:
 @admin.command()
 def link() -> None:
     """Print a one-time link (15 minutes) that makes whoever opens it an admin."""
-    from infra.cli.compose import admin_link as work
+    from infra.cli.links import admin as work
 
     work()
+
+
+@app.command("password-link")
+def password_link(email: Annotated[str, typer.Argument(help="The account's e-mail")]) -> None:
+    """Print a one-time link (an hour) for a new password; it signs out every device of that account."""
+    from infra.cli.links import password as work
+
+    work(email)
 
 
 @price.command("import")

@@ -218,18 +218,19 @@ def _tell_host(host: dict[str, Any]) -> None:
 
 
 async def _tell_admin_link(home: Home) -> None:
-    link = await admin_link(home)
+    link = await ask_gateway(home, "admin-link")
     if link.get("url"):
         say.line(f"Become the admin (once, within 15 minutes): {link['url']}")
 
 
-async def admin_link(home: Home, *, always: bool = False) -> dict[str, Any]:
-    """What the gateway says of its first admin: `{"admin": true}`, or a fresh one-time link. Raises Trouble."""
-    command = [sys.executable, "-m", "gateway", "admin-link", *(["--always"] if always else [])]
+async def ask_gateway(home: Home, *words: str) -> dict[str, Any]:
+    """What `python -m gateway WORDS` says with this data, its last line of JSON. Raises Trouble."""
+    command = [sys.executable, "-m", "gateway", *words]
     code, output = await once(command, services.environment(home, "gateway"), capture=True)
     with contextlib.suppress(ValueError):
         for line in reversed(output.splitlines()):
             found = json.loads(line)
-            if code == 0 and isinstance(found, dict) and "admin" in found:
+            if code == 0 and isinstance(found, dict):
                 return found
-    raise Trouble(f"no admin link could be made (exit code {code}):\n{output.strip()}")
+    said = output.strip()
+    raise Trouble(f"{said}\n`python -m gateway {words[0]}` ended with {code}")

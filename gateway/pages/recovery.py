@@ -1,0 +1,47 @@
+"""The page of a one-time link that lets somebody choose a new password. Opening it changes nothing."""
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from gateway.pages.doors import count, enter, errors_of, refused, status_of, text_of
+from gateway.pages.render import page
+from gateway.web.identity import form, visitor, written_by_our_page
+from gateway.web.parts import parts
+from infra.kit.errors import AlcoveError
+
+router = APIRouter(prefix="/password", dependencies=[Depends(written_by_our_page)])
+
+
+@router.get("/{token}")
+async def show(request: Request, token: str) -> Response:
+    """The form; used or expired it says so."""
+    return await _show(request, token, {})
+
+
+@router.post("/{token}")
+async def redeem(request: Request, token: str) -> Response:
+    """Sets the password, ends every session of the account, and lets its owner in here."""
+    here, password = parts(request), text_of(await form(request), "password")
+    try:
+        entered, ended = await here.recovery.redeem(token, password, visitor(request))
+    except AlcoveError as error:
+        count(request, "password_link", error)
+        return refused(error, await _show(request, token, errors_of(error), status_of(error)))
+    count(request, "password_link")
+    here.hub.end_sessions(ended)
+    return await enter(
+        request, entered, "/account", "The password is set. Every other device is signed out."
+    )
+
+
+async def _show(
+    request: Request, token: str, errors: dict[str, str], status: int = 200
+) -> Response:
+    offer = await parts(request).recovery.look(token)
+    context = {
+        "token": token,
+        "state": offer.state,
+        "email": offer.email if offer.state == "ready" else None,
+        "expires_at": offer.expires_at,
+        "errors": errors,
+    }
+    return await page(request, "password.html", context, status)
