@@ -3,6 +3,8 @@
 How a key opens a door is keys.py's matter. The row of a key that has ended stays.
 """
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import insert, select, update
@@ -32,7 +34,7 @@ class ApiKeys:
             live = await tx.rows(select(api_key).where(api_key.c.tenant == tenant, _lives()))
             if len(live) >= MOST:
                 raise AlcoveError("conflict", f"{MOST} keys are the most", reason="keys")
-            made = await self._insert(tx, tenant, request.name, request.expires_at, None)
+            made = await self._insert(tx, tenant, request.model_dump())
         await self._keys.refresh([tenant])
         return made
 
@@ -50,7 +52,8 @@ class ApiKeys:
             now_at = self._clock.now_at()
             if old["revoked_at"] is not None or (old["expires_at"] or now_at + 1) <= now_at:
                 raise AlcoveError("conflict", "this key has ended", reason="ended")
-            made = await self._insert(tx, tenant, old["name"], old["expires_at"], key)
+            same = {**old, "models": _models(old), "replaces": key}
+            made = await self._insert(tx, tenant, same)
             ends_at = min(now_at + OVERLAP_MS, old["expires_at"] or now_at + OVERLAP_MS)
             await tx.execute(update(api_key).where(api_key.c.id == key).values(expires_at=ends_at))
         await self._keys.refresh([tenant])
@@ -79,19 +82,20 @@ class ApiKeys:
         return dict(row)
 
     async def _insert(
-        self, tx: Transaction, tenant: str, name: str, expires_at: int | None, replaces: str | None
+        self, tx: Transaction, tenant: str, asked: Mapping[str, Any]
     ) -> wire.NewApiKey:
-        secret = ids.secret(PREFIX)
+        secret, models = ids.secret(PREFIX), asked["models"]
         row = {
             "id": ids.ulid(),
             "tenant": tenant,
-            "name": name,
+            "name": asked["name"],
             "digest": ids.digest(secret),
             "hint": secret[-4:],
             "created_at": self._clock.now_at(),
-            "expires_at": expires_at,
+            "expires_at": asked["expires_at"],
             "revoked_at": None,
-            "replaces": replaces,
+            "replaces": asked.get("replaces"),
+            "models": None if models is None else json.dumps(models),
         }
         await tx.execute(insert(api_key).values(row))
         await changes.note(tx, "key", tenant)
@@ -103,4 +107,9 @@ def _lives() -> Any:
 
 
 def _shown(row: dict[str, Any]) -> wire.ApiKey:
-    return wire.ApiKey.model_validate({name: row[name] for name in wire.ApiKey.model_fields})
+    shown = {name: row[name] for name in wire.ApiKey.model_fields}
+    return wire.ApiKey.model_validate({**shown, "models": _models(row)})
+
+
+def _models(row: Mapping[str, Any]) -> list[str] | None:
+    return None if row["models"] is None else list(json.loads(row["models"]))

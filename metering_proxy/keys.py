@@ -1,15 +1,18 @@
 """Keys that open a tenant's door: those of instances, minted for one generation and dead with it, and those that
 people hold (api_keys.py makes them). Kept as digests, in rows and in memory."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from sqlalchemy import ColumnElement, delete, insert, or_, select
 
 from infra.kit import ids
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading
+from infra.kit.errors import AlcoveError
 from metering_proxy import changes
 from metering_proxy.models import api_key, audit, instance_key
 
@@ -18,12 +21,30 @@ PREFIX = "alcove-"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A live key. `holder`: a generation or a person's key, in words. `until_at`: when it ends by itself."""
+    """A live key. `holder`: a generation or a person's key, in words. `until_at`: when it ends by itself.
+
+    `models`: patterns of canonical ids that it is for, in small letters; None: all that the plan offers.
+    """
 
     tenant: str
     digest: str
     holder: str
     until_at: int | None = None
+    models: tuple[str, ...] | None = None
+
+    def offers(self, model: str) -> bool:
+        """Whether it is for that model, by its canonical id."""
+        if self.models is None:
+            return True
+        name = model.lower()
+        return any(fnmatchcase(name, pattern) for pattern in self.models)
+
+    def check(self, model: str) -> None:
+        """Raises `forbidden` (reason `model_not_allowed`) where it is not for that model."""
+        if not self.offers(model):
+            raise AlcoveError(
+                "forbidden", f"this key is not for {model}", reason="model_not_allowed"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +156,20 @@ async def _read(
         for row in await reading.rows(minted)
     ]
     people = [
-        Key(row["tenant"], row["digest"], f"api key {row['id']}", row["expires_at"])
+        Key(
+            tenant=row["tenant"],
+            digest=row["digest"],
+            holder=f"api key {row['id']}",
+            until_at=row["expires_at"],
+            models=None if row["models"] is None else _patterns(row["models"]),
+        )
         for row in await reading.rows(held)
     ]
     return instances, people
+
+
+def _patterns(models: str) -> tuple[str, ...]:
+    return tuple(pattern.lower() for pattern in json.loads(models))
 
 
 def _is(tenant: str, generation: int) -> ColumnElement[bool]:

@@ -264,6 +264,9 @@ api_key = Table(
     _int("expires_at", null=True),
     _int("revoked_at", null=True),
     Column("replaces", String(32), nullable=True),
+    Column(
+        "models", Text, nullable=True
+    ),  # JSON: patterns of canonical ids; NULL: what the plan offers
     Index("ix_api_key_digest", "digest", unique=True),
     Index("ix_api_key_tenant", "tenant"),
 )

@@ -35,6 +35,12 @@ class Limit:
         """Its name, in tables and in refusals: `charge_month`."""
         return f"{self.measure}_{self.period}"
 
+    @classmethod
+    def of(cls, kind: str, limit: int) -> "Limit":
+        """The limit of that name."""
+        measure, _, period = kind.partition("_")
+        return cls(cast(Measure, measure), cast(Period, period), limit)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

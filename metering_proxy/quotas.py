@@ -48,7 +48,7 @@ class Quotas:
                 resets_at=month.resets_at,
             ),
             requests_minute=wire.CountWindow(limit=minute.limit, used=minute.spent + minute.held),
-            concurrent=wire.CountWindow(limit=standing.plan.concurrent, used=concurrent),
+            concurrent=wire.CountWindow(limit=standing.concurrent, used=concurrent),
             tokens_today=int(tokens or 0),
             limits=[limit for limit in limits if limit.limit is not None],
             credit_nanos=int(credit or 0),

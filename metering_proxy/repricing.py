@@ -1,6 +1,7 @@
 """Prices that were wrong, made good: calls are priced anew by the prices known now, and differences are entered.
 
-Nothing that was entered is changed, and to do it twice does nothing the second time.
+Nothing that was entered is changed, and to do it twice does nothing the second time. What a provider itself said
+that a call costs is no matter of our prices, and stays.
 """
 
 import json
@@ -32,6 +33,7 @@ class _Sums:
     requests: int = 0
     changed: int = 0
     unpriced: int = 0
+    stated: int = 0
     cost_nanos: int = 0
     charge_nanos: int = 0
 
@@ -56,6 +58,7 @@ class Repricing:
             requests=sums.requests,
             changed=sums.changed,
             unpriced=sums.unpriced,
+            stated=sums.stated,
             cost_nanos=sums.cost_nanos,
             charge_nanos=sums.charge_nanos,
             dry_run=asked.dry_run,
@@ -82,7 +85,11 @@ class Repricing:
         dry_run: bool,
     ) -> None:
         sums.requests += 1
-        op = _correction(row, connections)
+        parts = json.loads(row["parts"])
+        if parts.get("stated"):
+            sums.stated += 1
+            return
+        op = _correction(row, parts, connections)
         if op is None:
             sums.unpriced += 1
             return
@@ -116,14 +123,15 @@ def _with_sums(filters: list[ColumnElement[bool]]) -> Select[Any]:
     )
 
 
-def _correction(row: RowMapping, connections: Mapping[str, Connection]) -> Correct | None:
+def _correction(
+    row: RowMapping, parts: Mapping[str, Any], connections: Mapping[str, Connection]
+) -> Correct | None:
     """What the call costs by the prices known now; None where its model has none."""
     connection = connections.get(row["provider"])
     name = row["model"].partition("/")[2].lower()
     model = None if connection is None else connection.by_name.get(name)
     if connection is None or model is None:
         return None
-    parts = json.loads(row["parts"])
     usage = Usage(**{bucket: parts[bucket] for bucket in parts.keys() & _BUCKETS})
     price = price_of(connection, model, row["response_model"], usage, row["started_at"])
     if price is None:

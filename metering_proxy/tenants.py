@@ -6,23 +6,26 @@ rows that stay.
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import RowMapping, insert, select, update
 
+from infra.kit import ids
 from infra.kit.clock import Clock
-from infra.kit.db import Database
+from infra.kit.db import Database, Transaction
 from infra.kit.errors import AlcoveError
 from metering_proxy import changes, wire
 from metering_proxy.ledger.windows import Spans
+from metering_proxy.models import audit
 from metering_proxy.models import tenant as table
 from metering_proxy.plans import FREE, NO_LIMIT, Limit, Plan, Plans
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A tenant's plan and status. `overrides` replace limits of the plan by name; None: no limit.
+    """A tenant's plan and status. `overrides` replace limits of the plan by name, until `overridden_until_at`
+    (None: for good); None: no limit.
 
     `spans`: where its windows begin and end. `egress`: whether it may send anonymous traffic out.
     """
@@ -33,17 +36,23 @@ class Standing:
     version: int = -1
     overrides: Mapping[str, int | None] = field(default_factory=dict)
     egress: bool = False
+    overridden_until_at: int | None = None
 
     def limits(self) -> list[Limit]:
-        """The limits in force. Charge of the month is always counted, limited or not."""
+        """The limits in force. Charge of the month and what the plan limits are counted even where unlimited."""
         limits = dict(self.plan.limits)
         limits.setdefault("charge_month", Limit("charge", "month", NO_LIMIT))
         for kind, value in self.overrides.items():
             if kind in limits:
-                was = limits[kind]
-                amount = NO_LIMIT if value is None else value
-                limits[kind] = Limit(was.measure, was.period, amount)
+                limits[kind] = replace(limits[kind], limit=NO_LIMIT if value is None else value)
+            elif value is not None and kind != "concurrent":
+                limits[kind] = Limit.of(kind, value)
         return list(limits.values())
+
+    @property
+    def concurrent(self) -> int | None:
+        """How many calls may run at once; None: any number."""
+        return self.overrides.get("concurrent", self.plan.concurrent)
 
     def limit(self, kind: str) -> int | None:
         """One limit in force; None where there is none."""
@@ -90,7 +99,12 @@ class Tenants:
 
     def standing(self, tenant: str) -> Standing:
         """The tenant's standing; free and active where nothing was ever heard."""
-        return self._known.get(tenant, self._unheard)
+        found = self._known.get(tenant, self._unheard)
+        until_at = found.overridden_until_at
+        if until_at is not None and until_at <= self._clock.now_at():
+            found = replace(found, overrides={}, overridden_until_at=None)
+            self._known[tenant] = found
+        return found
 
     async def put(self, tenant: str, state: wire.TenantState) -> wire.Tenant:
         """Takes over a decision unless a later one is known; answers the row kept. Raises `invalid` (plan)."""
@@ -113,6 +127,7 @@ class Tenants:
             else:
                 newer = table.c.version < state.version
                 await tx.execute(update(table).where(mine, newer).values(values))
+            await self._audit(tx, tenant, kept, state)
             await changes.note(tx, "tenant", tenant)
             kept = await tx.row(select(table).where(mine))
         assert kept is not None
@@ -127,10 +142,24 @@ class Tenants:
             egress=bool(row["egress"]),
         )
 
+    async def _audit(
+        self, tx: Transaction, tenant: str, before: RowMapping | None, state: wire.TenantState
+    ) -> None:
+        """Writes down a change of limits: who reads the books later asks why a month held so much."""
+        if before is not None and before["version"] >= state.version:
+            return
+        was = {} if before is None else json.loads(before["quota"])
+        now = state.quota.model_dump(exclude_unset=True)
+        if was == now:
+            return
+        detail = json.dumps({"version": state.version, "was": was, "now": now})
+        row = {"id": ids.ulid(), "at": self._clock.now_at(), "tenant": tenant, "detail": detail}
+        await tx.execute(insert(audit).values(what="quota_override", **row))
+
     def _standing(self, row: dict[str, Any]) -> Standing:
-        quota = json.loads(row["quota"])
-        overrides = {name.removesuffix("_nanos"): value for name, value in quota.items()}
+        quota = wire.QuotaOverride.model_validate(json.loads(row["quota"]))
         plan = self._plans.by_name.get(row["plan"], self._unheard.plan)
         status = cast(wire.Status, row["status"])
         spans, egress = plan.spans(row["since_at"]), bool(row["egress"])
-        return Standing(plan, status, spans, row["version"], overrides, egress)
+        limits, until_at = quota.limits(), quota.until_at
+        return Standing(plan, status, spans, row["version"], limits, egress, until_at)

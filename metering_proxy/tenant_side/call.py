@@ -69,7 +69,7 @@ class Calls:
         content_type = exchange.header("content-type") or ""
         ask = wire.read(body, Outside(named, exchange.query, content_type))
         routes = await self._catalog.routes(ask.model, wire.name, ask.kind, started_at)
-        others = self._agreed(ask, routes, standing, key.tenant, started_at)
+        others = self._agreed(ask, routes, standing, key, started_at)
         agreed = self._first(others)
         hold = await self._hold(agreed, others, wire, key, call_id)
         reader = wire.reader(ask, agreed.route.connection.kind.dialect)
@@ -84,13 +84,17 @@ class Calls:
             self._running.discard(task)
 
     def _agreed(
-        self, ask: Ask, routes: Sequence[Route], standing: Standing, tenant: str, at: int
+        self, ask: Ask, routes: Sequence[Route], standing: Standing, key: Key, at: int
     ) -> list[Terms]:
-        """The terms of each model that may answer. One that somebody else would pay is none of them."""
+        """The terms of each model that may answer. One that somebody else would pay is none of them.
+
+        Raises as `terms`, and `forbidden` (reason `model_not_allowed`) for a model that the key is not for.
+        """
         found: list[Terms] = []
         for n, wanted in enumerate(routes):
-            route, payer = self._own_keys.applied(wanted, tenant)
+            route, payer = self._own_keys.applied(wanted, key.tenant)
             try:
+                key.check(route.model.id)
                 agreed = terms(ask, route, standing, at, payer)
             except AlcoveError:
                 if n == 0:

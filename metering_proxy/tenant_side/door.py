@@ -103,7 +103,9 @@ class Door:
         """The models that this key may call."""
         models = await self._catalog.listing(self._clock.now_at())
         plan = self._tenants.standing(key.tenant).plan
-        models.data = [model for model in models.data if plan.offers(model.id)]
+        models.data = [
+            model for model in models.data if plan.offers(model.id) and key.offers(model.id)
+        ]
         body = models.model_dump_json().encode()
         await exchange.respond(200, [("content-type", "application/json")], body)
 

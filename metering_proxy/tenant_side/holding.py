@@ -182,7 +182,7 @@ def reserve_op(
         started_at=at,
         month_start_at=spans.span("month", at)[0],
         windows=tuple(windows),
-        concurrent=terms.standing.plan.concurrent,
+        concurrent=terms.standing.concurrent,
         bound=bounds.widest([one.bound for one in (terms, *others)]) if others else terms.bound,
         wanted=max(one.wanted for one in (terms, *others)),
         floor=terms.floor,

@@ -141,12 +141,14 @@ class RepriceRequest(Shape):
 class Reprice(Shape):
     """How many requests were looked at, how many cost something else, and the differences in sum.
 
-    `unpriced`: requests whose model has no price any more; they stay as they are.
+    `unpriced`: requests whose model has no price any more, `stated`: those whose cost the provider itself said;
+    they stay as they are.
     """
 
     requests: int
     changed: int
     unpriced: int
+    stated: int
     cost_nanos: int
     charge_nanos: int
     dry_run: bool

@@ -1,6 +1,6 @@
 """Shapes about one tenant: its keys, what was decided about it, and what it may still do."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ Status = Literal["active", "suspended", "deleted"]
 GrantKind = Literal["credit", "grace"]
 _MOST_NANOS = 2**53
 _MOST_AT = 2**53
+_MOST_COUNT = 2**53
+Pattern = Annotated[str, Field(pattern=r"^[^\s/]+/\S+$", max_length=264)]
 
 
 class InstanceKeyRequest(Shape):
@@ -27,9 +29,29 @@ class InstanceKey(Shape):
 
 
 class QuotaOverride(Shape):
-    """What replaces the plan's own limit. A field that is absent leaves the plan's; null means no limit."""
+    """What replaces the plan's own limits. A field that is absent leaves the plan's; null means no limit.
 
+    From `until_at` on (absent or null: never) none of it counts any more. `note`: who wants it and why, for the
+    audit. A limit that the plan does not have counts from the moment at which it is set.
+    """
+
+    charge_minute_nanos: int | None = Field(default=None, ge=0, le=_MOST_NANOS)
+    charge_day_nanos: int | None = Field(default=None, ge=0, le=_MOST_NANOS)
     charge_month_nanos: int | None = Field(default=None, ge=0, le=_MOST_NANOS)
+    tokens_minute: int | None = Field(default=None, ge=0, le=_MOST_COUNT)
+    tokens_day: int | None = Field(default=None, ge=0, le=_MOST_COUNT)
+    tokens_month: int | None = Field(default=None, ge=0, le=_MOST_COUNT)
+    requests_minute: int | None = Field(default=None, ge=0, le=_MOST_COUNT)
+    requests_day: int | None = Field(default=None, ge=0, le=_MOST_COUNT)
+    requests_month: int | None = Field(default=None, ge=0, le=_MOST_COUNT)
+    concurrent: int | None = Field(default=None, ge=0, le=_MOST_COUNT)
+    until_at: int | None = Field(default=None, ge=0, le=_MOST_AT)
+    note: str = Field(default="", max_length=200)
+
+    def limits(self) -> dict[str, int | None]:
+        """The limits that are said, by their names."""
+        said = self.model_dump(exclude_unset=True, exclude={"until_at", "note"})
+        return {name.removesuffix("_nanos"): value for name, value in said.items()}
 
 
 class TenantState(Shape):
@@ -138,10 +160,12 @@ class Quota(Shape):
 
 
 class ApiKeyRequest(Shape):
-    """A key for a person to hold."""
+    """A key for a person to hold. `models`: patterns of canonical ids (`anthropic/*`) that it may call, of those
+    that the plan offers; null: all of these."""
 
     name: str = Field(min_length=1, max_length=80)
     expires_at: int | None = Field(default=None, ge=0, le=_MOST_AT)
+    models: list[Pattern] | None = Field(default=None, min_length=1, max_length=100)
 
 
 class ApiKey(Shape):
@@ -154,6 +178,7 @@ class ApiKey(Shape):
     expires_at: int | None
     revoked_at: int | None
     replaces: str | None
+    models: list[str] | None = None
 
 
 class NewApiKey(ApiKey):

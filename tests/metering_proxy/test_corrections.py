@@ -100,6 +100,25 @@ async def test_calls_are_priced_anew_once_and_only_on_request(
     assert (await house.verdict()).whole
 
 
+async def test_cost_that_the_provider_stated_is_no_matter_of_our_prices(
+    house: House, scripted: ScriptedProvider
+) -> None:
+    await house.connect(scripted, "openrouter")
+    tenant = await house.tenant()
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "cost": 0.0005}
+    scripted.then(reply=s.text("x").with_raw_usage(usage))
+    scripted.then(reply=s.text("x").using(100, 10))
+    await tenant.chat()
+    await tenant.chat()
+    assert {e["cost_nanos"] for e in await house.entries(tenant, 2)} == {500_000, 120_000}
+    await _a_dearer_price(house)
+    answer = await house.client.reprice(wire.RepriceRequest(**_EVER, dry_run=False))
+    assert (answer.requests, answer.stated, answer.changed) == (2, 1, 1)
+    assert answer.cost_nanos == 100_000
+    rows = await house.rows("SELECT cost_nanos FROM entry WHERE kind = 'correction_1'")
+    assert rows == [{"cost_nanos": 100_000}]
+
+
 async def test_model_that_is_gone_is_left_as_it_is(
     house: House, tenant: Tenant, scripted: ScriptedProvider
 ) -> None:

@@ -8,7 +8,66 @@ _PEOPLE = "tests/metering_proxy/test_people_keys.py"
 _CORRECTIONS = "tests/metering_proxy/test_corrections.py"
 _CHANGES = "tests/metering_proxy/test_changes.py"
 
+_KEY_MODELS = "tests/metering_proxy/test_key_models.py"
+_OVERRIDES = "tests/metering_proxy/test_overrides.py"
+
 MONEY = [
+    Defect(
+        name="let-a-key-fall-back-anywhere",
+        why="a key for a cheap model would be answered, and charged, by whatever stands behind it",
+        file="metering_proxy/tenant_side/call.py",
+        old="                key.check(route.model.id)\n",
+        new="                key.check(routes[0].model.id)\n",
+        tests=(_KEY_MODELS,),
+    ),
+    Defect(
+        name="show-a-key-every-model",
+        why="a program would be offered what its key refuses",
+        file="metering_proxy/tenant_side/door.py",
+        old=" and key.offers(model.id)",
+        new="",
+        tests=(_KEY_MODELS,),
+    ),
+    Defect(
+        name="forget-a-keys-models-at-rotation",
+        why="to rotate a narrow key would make a key for everything",
+        file="metering_proxy/api_keys.py",
+        old='"models": _models(old),',
+        new='"models": None,',
+        tests=(_KEY_MODELS,),
+    ),
+    Defect(
+        name="override-for-ever",
+        why="a week's favour would be a plan of its own",
+        file="metering_proxy/tenants.py",
+        old="        if until_at is not None and until_at <= self._clock.now_at():\n",
+        new="        if until_at is not None and until_at <= 0:\n",
+        tests=(_OVERRIDES,),
+    ),
+    Defect(
+        name="override-only-what-the-plan-has",
+        why="an admin who lowers a limit that the plan does not name would lower nothing",
+        file="metering_proxy/tenants.py",
+        old="            elif value is not None and kind",
+        new="            elif value is None and kind",
+        tests=(_OVERRIDES,),
+    ),
+    Defect(
+        name="write-no-override-down",
+        why="nobody would know afterwards who gave whom how much",
+        file="metering_proxy/tenants.py",
+        old="        if was == now:\n",
+        new="        if was != now:\n",
+        tests=(_OVERRIDES,),
+    ),
+    Defect(
+        name="reprice-what-was-stated",
+        why="what a provider really took would be corrected into what our list says",
+        file="metering_proxy/repricing.py",
+        old='        if parts.get("stated"):\n',
+        new='        if parts.get("stated") == 2:\n',
+        tests=(_CORRECTIONS,),
+    ),
     Defect(
         name="spend-a-grant-that-is-over",
         why="money that had an end would have none",
