@@ -14,11 +14,17 @@ from infra.kit.clock import FakeClock
 from infra.kit.db import Database
 from tests import leaks, postgres
 from tests.browser.chromium import path as chromium_path
+from tests.draws import SEED
 from tests.missing import lacks
 from tests.scripted import ScriptedProvider, serve
 from tests.waiting import until_sync
 
 _DEPLOYMENTS: set[str] = set()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Names the seed by which tests drew today."""
+    terminalreporter.write_line(f"Draws of {SEED}; ALCOVE_TEST_SEED={SEED} repeats them.")
 
 
 @pytest.fixture(scope="session", autouse=True)

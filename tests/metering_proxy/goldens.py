@@ -1,16 +1,15 @@
 """The golden streams: what a provider sends, as whom, to which request, and what a meter must find in it."""
 
-import random
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import paths
 from metering_proxy.wires.wire import Wire
+from tests import draws
 from tests.metering_proxy.house import MODEL
 from tests.scripted import Reply, recorded
 
@@ -76,9 +75,8 @@ class Golden:
 
     def cuts(self, most: int) -> list[int]:
         """So many places between its bytes: today's choice, the same all day."""
-        chance = random.Random(f"{self.name} {datetime.now(UTC).date()}")
         places = range(1, len(self.body))
-        return sorted(chance.sample(places, min(most, len(places))))
+        return sorted(draws.chance(self.name).sample(places, min(most, len(places))))
 
 
 def _load() -> list[Golden]:

@@ -1,23 +1,29 @@
 """Golden streams: the same bytes to the caller, in the ledger what is in them, once, however cut or left."""
 
+import asyncio
 import hashlib
 import json
+import shutil
+from collections.abc import Iterable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra.kit.clock import FakeClock
+from infra.kit.clock import FakeClock, SystemClock
 from metering_proxy.pricing import Usage
 from metering_proxy.providers.kinds import kinds
 from metering_proxy.tenant_side.tee import Tee, framing_of
 from metering_proxy.wires.wire import Found
+from tests import draws
 from tests.metering_proxy.goldens import ASKED, GOLDENS, Golden
 from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 
 _ALL = [pytest.param(golden, id=golden.name) for golden in GOLDENS]
 _PLAIN = (None, "default", "standard")
+_LEAVERS = 16  # at once
 
 
 def _sha(data: bytes) -> str:
@@ -99,6 +105,39 @@ async def test_stream_is_the_same_bytes_and_settled_once(
     assert (await house.verdict()).whole
 
 
+@pytest.mark.postgres
+async def test_drawn_streams_are_settled_alike_on_postgres(
+    tmp_path: Path, postgres_url: str, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    drawn = draws.chance("golden streams on PostgreSQL").sample(GOLDENS, 6)
+    await _settled_alike(tmp_path, postgres_url, scripted, clock, drawn)
+
+
+@pytest.mark.soak
+async def test_every_stream_is_settled_alike_on_either_database(
+    tmp_path: Path, database_url: str, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    await _settled_alike(tmp_path, database_url, scripted, clock, GOLDENS)
+
+
+async def _settled_alike(
+    root: Path, url: str, scripted: ScriptedProvider, clock: FakeClock, chosen: Iterable[Golden]
+) -> None:
+    """One meter, and each stream from a provider of its kind to a tenant of its own."""
+    async with a_house(root, url, clock=clock) as house:
+        for golden in chosen:
+            clock.advance(200)  # so far apart that errors open no breaker
+            connection = await house.connect(scripted, golden.kind)
+            tenant = await house.tenant("free", charge_month_nanos=None)
+            scripted.then(reply=golden.reply)
+            answer = await tenant.post(*ASKED[golden.wire])
+            assert _sha(answer.body) == _sha(golden.body), golden.name
+            [entry] = await house.entries(tenant)
+            _holds(entry, golden)
+            await house.client.delete_provider(connection)
+        assert (await house.verdict()).whole
+
+
 def _holds(entry: dict[str, Any], golden: Golden) -> None:
     """The entry says what is in the stream."""
     parts = json.loads(entry["parts"])
@@ -139,23 +178,43 @@ async def test_caller_who_leaves_pays_for_what_came(
     assert (await house.verdict()).whole
 
 
+class _Forgiving(SystemClock):
+    """A clock by which failures are so far apart that they open no breaker."""
+
+    _leaps = 0
+
+    def monotonic_s(self) -> float:
+        self._leaps += 1
+        return self._leaps * 200.0
+
+
 @pytest.mark.soak
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("golden", _ALL)
 async def test_caller_may_leave_after_every_byte(
-    tmp_path: Any, scripted: ScriptedProvider, clock: FakeClock, golden: Golden
+    tmp_path: Path, migrated: Path, scripted: ScriptedProvider, golden: Golden
 ) -> None:
     scripted.always(reply=golden.reply)
-    url = f"sqlite:///{tmp_path}/m.db"
-    async with a_house(tmp_path, url, clock=clock) as house:
+    shutil.copy(migrated, tmp_path / "meter.db")
+    url = f"sqlite:///{tmp_path}/meter.db"
+    async with a_house(tmp_path, url, clock=_Forgiving()) as house:
         await house.connect(scripted, golden.kind)
-        tenant = await house.tenant("plus", charge_month_nanos=None)
-        afters = range(0, len(golden.body), 1 + len(golden.body) // 5_000)
-        for after in afters:
-            clock.advance(31)  # so far apart that errors open no breaker
-            await _left(tenant, golden, after)
-        entries = await house.entries(tenant, len(afters))
-        assert len({entry["request_id"] for entry in entries}) == len(afters)
+        lifted = dict.fromkeys(("charge_month_nanos", "requests_minute", "concurrent"))
+        tenant = await house.tenant("plus", **lifted)
+        afters = iter(range(len(golden.body)))
+
+        async def leaver() -> None:
+            for after in afters:
+                await _left(tenant, golden, after)
+                scripted.requests.clear()
+
+        await asyncio.gather(*(leaver() for _ in range(_LEAVERS)))
+        entries = await house.entries(tenant, len(golden.body))
+        assert len({entry["request_id"] for entry in entries}) == len(golden.body)
+        for entry in entries:
+            _holds({**entry, "outcome": golden.outcome}, golden)
+        assert {entry["outcome"] for entry in entries} <= {"left", "complete", golden.outcome}
+        assert len({(entry["cost_nanos"], entry["charge_nanos"]) for entry in entries}) == 1
         assert (await house.verdict()).whole
 
 

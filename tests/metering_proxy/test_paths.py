@@ -2,7 +2,6 @@
 
 import json
 import random
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from yarl import URL
 
 from metering_proxy.wires import paths
+from tests import draws
 from tests import scripted as s
 from tests.metering_proxy.house import MODEL, House, Tenant, a_house
 from tests.scripted import ScriptedProvider
@@ -58,9 +58,8 @@ _WORDS = [
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-def _walk(seed: str, steps: int) -> list[tuple[str, str]]:
+def _walk(chance: random.Random, steps: int) -> list[tuple[str, str]]:
     """Methods and paths, each made of words that proxies have paths of; never one that has a meter."""
-    chance = random.Random(seed)
     found: list[tuple[str, str]] = []
     while len(found) < steps:
         path = "/" + "/".join(chance.choices(_WORDS, k=chance.randint(1, 5)))
@@ -79,7 +78,7 @@ async def test_five_hundred_random_paths_reach_nobody(
     shown = {"authorization": f"Bearer {tenant.key}", "content-type": "application/json"}
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "x"}]}).encode()
 
-    for method, path in _walk(str(datetime.now(UTC).date()), 500):
+    for method, path in _walk(draws.chance("paths"), 500):
         url = URL(f"http://localhost{path}", encoded=True)
         async with tenant.session.request(method, url, data=body, headers=shown) as answer:
             assert answer.status in (400, 404), (method, path)
