@@ -4,9 +4,10 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
@@ -19,6 +20,7 @@ from infra.kit.db import Database, sql
 from metering_proxy import wire
 from metering_proxy.client import MeterClient
 from metering_proxy.ledger.verify import verify
+from metering_proxy.settings import MeterSettings
 from tests import scripted as s
 from tests.metering_proxy.house import ROW, SECRET
 from tests.scripted import ScriptedProvider
@@ -46,6 +48,7 @@ class Place:
 
     root: Path
     database_url: str
+    more: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
         """What the process is given."""
@@ -59,7 +62,7 @@ class Place:
             "ALCOVE_SOCKETS_DIR": f"{self.root}/s",
             "ALCOVE_METER_LOOPBACK_PROVIDERS": ",",
             "ALCOVE_METER_LEASE_S": "1",
-            "ALCOVE_METER_STREAM_GRACE_S": "5",
+            **self.more,
         }
 
     async def run(self, *verb: str) -> int:
@@ -149,9 +152,24 @@ async def test_killed_meter_leaves_nothing_held_after_its_successors_sweep(
     await db.close()
 
 
-async def test_stopping_meter_lets_a_stream_end_and_settles_it(
+async def _closed(session: aiohttp.ClientSession) -> None:
+    """Returns once the meter has taken the signal and lets nobody in any more."""
+
+    async def refused() -> bool:
+        try:
+            async with session.get("http://localhost/nothing"):
+                return False
+        except aiohttp.ClientError:
+            return True
+
+    await until(refused, what="the door to close")
+
+
+async def test_stopping_meter_gives_a_stream_its_thirty_seconds_and_settles_it(
     place: Place, scripted: ScriptedProvider
 ) -> None:
+    assert MeterSettings.model_fields["stream_grace_s"].default == 30
+    assert "ALCOVE_METER_STREAM_GRACE_S" not in place.environment()
     gate = s.Gate()
     scripted.then(reply=s.text("some words ", gate, "and the end").using(20, 7))
     db = Database(place.database_url)
@@ -162,6 +180,8 @@ async def test_stopping_meter_lets_a_stream_end_and_settles_it(
             while b"some words" not in seen:
                 seen += await response.content.readany()
             meter.process.send_signal(signal.SIGTERM)
+            await _closed(session)
+            assert meter.process.returncode is None
             gate.open()
             seen += await response.content.read()
             assert b"and the end" in seen
@@ -174,26 +194,36 @@ async def test_stopping_meter_lets_a_stream_end_and_settles_it(
     await db.close()
 
 
-async def test_stopping_meter_cuts_and_settles_what_does_not_end(
-    tmp_path: Path, scripted: ScriptedProvider
+@pytest.mark.parametrize("grace_s", [0, 1])
+async def test_stopping_meter_cuts_at_the_limit_and_settles_what_does_not_end(
+    tmp_path: Path, scripted: ScriptedProvider, grace_s: int
 ) -> None:
-    place = Place(tmp_path, f"sqlite:///{tmp_path}/m.db")
+    url, grace = f"sqlite:///{tmp_path}/m.db", {"ALCOVE_METER_STREAM_GRACE_S": str(grace_s)}
+    place = Place(tmp_path, url, grace)
     assert await place.run("migrate") == 0
     gate = s.Gate()
     scripted.then(reply=s.text("some words ", gate))
     db = Database(place.database_url)
-    environment = place.environment
-    place.environment = lambda: {**environment(), "ALCOVE_METER_STREAM_GRACE_S": "0"}  # type: ignore[method-assign]
     async with place.meter() as meter:
         _, session, headers = await a_call(meter, place, scripted)
         async with session, session.post(_URL, json=_ASK, headers=headers) as response:
             await response.content.readany()
             await gate.reached()
+            told_s = time.monotonic()
             meter.process.send_signal(signal.SIGTERM)
             assert await meter.process.wait() == 0
+            assert grace_s <= time.monotonic() - told_s < grace_s + 15
+            with pytest.raises(aiohttp.ClientError):
+                await response.content.read()  # cut, so that nobody takes it for a whole one
     gate.open()
     assert await _states(db) == ["settled"]
     assert await held(db) == 0
+    async with db.read() as reading:
+        [row] = await reading.rows(
+            sql("SELECT outcome, estimated, charge_nanos > 0 AS paid FROM entry")
+        )
+    assert tuple(row.values()) == ("cut", 1, 1)
+    assert (await verify(db)).whole
     await db.close()
 
 

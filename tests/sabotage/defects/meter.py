@@ -6,6 +6,7 @@ _BOOKS = "tests/metering_proxy/test_ledger.py"
 _RECOVERY = "tests/metering_proxy/test_recovery.py"
 _ENDINGS = "tests/metering_proxy/test_endings.py"
 _FALLBACKS = "tests/metering_proxy/test_fallbacks.py"
+_SURVIVAL = "tests/metering_proxy/test_survival.py"
 
 METER = [
     Defect(
@@ -145,5 +146,25 @@ METER = [
         old="        if len(ops) == 1:\n            return [error]\n",
         new="        return [error] * len(ops)\n",
         tests=("tests/metering_proxy/test_groups.py",),
+    ),
+    Defect(
+        name="stop-in-mid-sentence",
+        why="every release would cut every answer that is on its way",
+        file="metering_proxy/app.py",
+        old="await self.listeners.shut(self.settings.stream_grace_s)",
+        new="await self.listeners.shut(0)",
+        tests=(
+            f"{_SURVIVAL}::test_stopping_meter_gives_a_stream_its_thirty_seconds_and_settles_it",
+        ),
+    ),
+    Defect(
+        name="leave-less-than-thirty-seconds",
+        why="an answer of half a minute is an ordinary one",
+        file="metering_proxy/settings.py",
+        old="stream_grace_s: int = Field(30,",
+        new="stream_grace_s: int = Field(5,",
+        tests=(
+            f"{_SURVIVAL}::test_stopping_meter_gives_a_stream_its_thirty_seconds_and_settles_it",
+        ),
     ),
 ]
