@@ -25,12 +25,16 @@ _EXIT_S = 3.0
 
 def create_app(spawner: Spawner) -> FastAPI:
     """The control listener's application."""
+
+    async def starting() -> str | None:
+        return spawner.breaker.paused()
+
     app = FastAPI(title="Alcove spawner", openapi_url=None, redirect_slashes=False)
     service.install(
         app,
         metrics=spawner.base.metrics,
         tracing=spawner.base.tracing,
-        checks=[service.database_check(spawner.base.db, "spawner")],
+        checks=[service.database_check(spawner.base.db, "spawner"), starting],
     )
     api.install(app, spawner)
     return app

@@ -8,11 +8,13 @@ from sqlalchemy import or_, select, update
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Transaction
+from infra.kit.errors import AlcoveError
 from spawner import states
 from spawner.drive import Drivers
 from spawner.ensure import Ensure
 from spawner.instances import Row, alive_because, duration, read, read_all
 from spawner.journal import Journal
+from spawner.jumps import Jumps
 from spawner.metrics import SpawnerMetrics
 from spawner.models import instance
 from spawner.plans import Plans
@@ -21,7 +23,6 @@ from spawner.supervise import Supervise
 log = logging.getLogger(__name__)
 _AT_ONCE = 8
 _WAKE_EARLY_S = 5
-_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,12 @@ class Cull:
     plans: Plans
     metrics: SpawnerMetrics
     clock: Clock
+    jumps: Jumps
     stop_timeout_s: float
 
     async def __call__(self) -> None:
         """One sweep. A stop that hangs holds up nobody: each has its own driver."""
+        await self.jumps.follow()
         async with self.db.read() as reading:
             ready = await read_all(reading, "ready")
         places = asyncio.Semaphore(_AT_ONCE)
@@ -102,10 +105,13 @@ class WakeForSchedules:
             instance.c.wanted_at.is_(None),
             or_(
                 instance.c.state == "stopped",
-                (instance.c.state == "failed") & (instance.c.failures < _TRIES),
+                (instance.c.state == "failed") & (instance.c.failures <= states.RESTARTS),
             ),
         )
         async with self.db.read() as reading:
             tenants = [row["tenant"] for row in await reading.rows(due)]
         for tenant in tenants:
-            await self.ensure.awake(tenant, "schedule")
+            try:
+                await self.ensure.awake(tenant, "schedule")
+            except AlcoveError as error:  # suspended meanwhile, or starts are paused: others go on
+                log.info("not woken", extra={"tenant": tenant, "why": error.reason})

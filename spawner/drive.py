@@ -37,12 +37,12 @@ class Drivers:
         self._tasks[tenant] = task
         task.add_done_callback(lambda done: self._ended(tenant, done))
 
-    async def interrupt(self, tenant: str) -> None:
-        """Cancels what the driver is doing, waits until it has let go, and has the row read again."""
+    def interrupt(self, tenant: str) -> None:
+        """Cancels what the driver is doing, and has the row read again once it has let go: that may take
+        as long as a call of an engine that hangs, so nobody waits for it here."""
         task = self._tasks.get(tenant)
         if task is not None:
             task.cancel()
-            await asyncio.wait([task])
         self.kick(tenant)
 
     async def settled(self, tenant: str) -> None:
@@ -77,5 +77,6 @@ class Drivers:
             # The reconciler kicks the row again; its deadline bounds how often.
             log.error("driver failed", exc_info=error, extra={"tenant": tenant})
         elif tenant in self._again:
+            self._again.discard(tenant)
             self.kick(tenant)
         self._at_rest()

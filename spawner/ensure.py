@@ -33,7 +33,11 @@ class Ensure:
 
     async def awake(self, tenant: str, reason: str) -> Row:
         """Wants a running instance. Joins a start under way; waits in the queue while one stops, while
-        all places are taken, or while a failure's back-off lasts. Raises `forbidden` when suspended."""
+        all places are taken, or while a failure's back-off lasts.
+
+        Raises `forbidden` when suspended, `unavailable` (reason `starts_paused`) while no start begins
+        at all; the wish is kept then, and is served when starting goes on.
+        """
         row = await self._want(tenant, reason)
         if row.state == "ready" and not await self.reconcile.answers(row):
             # Asked about an instance that has just died: look now, so that the caller is not sent
@@ -46,7 +50,7 @@ class Ensure:
         """Wants no instance: stops it, cancels a start under way, leaves the queue. Idempotent."""
         async with self.journal.transaction(tenant) as tx:
             row = await self._let_go(tx, await obtain(tx, tenant), message)
-        await self._carry_out(row)
+        self._carry_out(row)
         return row
 
     async def suspend(self, tenant: str) -> Row:
@@ -55,7 +59,7 @@ class Ensure:
             row = await obtain(tx, tenant)
             await _set(tx, tenant, suspended=True)
             row = await self._let_go(tx, row, "The account is suspended")
-        await self._carry_out(row)
+        self._carry_out(row)
         return row
 
     async def resume(self, tenant: str) -> Row:
@@ -95,12 +99,15 @@ class Ensure:
             await queue.want(tx, row, reason)
             begun = await queue.take(tx, self.rules)
             if newly:
-                await queue.tell_waiting(tx, tenant)
+                await queue.tell_waiting(tx, tenant, self.rules)
             row = await obtain(tx, tenant)
         for other in begun:
             self.journal.ring(other.tenant)
             self.drivers.kick(other.tenant)
         self.nudge()
+        refusal = self.rules.breaker.refusal()
+        if refusal is not None and row.wanted_at is not None:
+            raise refusal
         return row
 
     async def _let_go(self, tx: Transaction, row: Row, message: str | None) -> Row:
@@ -113,9 +120,9 @@ class Ensure:
         assert now is not None
         return now
 
-    async def _carry_out(self, row: Row) -> None:
+    def _carry_out(self, row: Row) -> None:
         if row.state == "stopping":
-            await self.drivers.interrupt(row.tenant)
+            self.drivers.interrupt(row.tenant)
 
 
 async def _set(tx: Transaction, tenant: str, **values: object) -> None:

@@ -20,6 +20,16 @@ class SpawnerMetrics(Metrics):
         self.queue = Gauge(
             "spawner_queued_starts", "Starts that wait for a place.", registry=self.registry
         )
+        self.paused = Gauge(
+            "spawner_starts_paused",
+            "1 while no start begins, since the last ones failed for everybody.",
+            registry=self.registry,
+        )
+        self.pauses = Counter(
+            "spawner_start_pauses_total",
+            "How often starting was paused.",
+            registry=self.registry,
+        )
         self.start_seconds = Histogram(
             "spawner_start_duration_seconds",
             "From the runtime having an instance to its agent answering.",

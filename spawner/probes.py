@@ -16,7 +16,6 @@ from spawner.layout import Layout
 from spawner.plans import Limits
 from spawner.runtimes import Spec
 from spawner.runtimes.docker import DockerRuntime
-from spawner.runtimes.engine import Refused
 
 _LISTEN = """
 import os, socket
@@ -57,7 +56,7 @@ async def _engine(runtime: DockerRuntime) -> wire.Probe:
     try:
         async with asyncio.timeout(_ENGINE_S):
             version = await runtime.version()
-    except (AlcoveError, Refused, TimeoutError) as error:
+    except (AlcoveError, TimeoutError) as error:
         return wire.Probe(
             name=name,
             ok=False,
@@ -83,7 +82,7 @@ async def _socket(runtime: DockerRuntime, layout: Layout) -> wire.Probe:
     try:
         async with asyncio.timeout(_SOCKET_S):
             await _greeted(runtime, layout, tenant)
-    except (AlcoveError, Refused, OSError, TimeoutError) as error:
+    except (AlcoveError, OSError, TimeoutError) as error:
         return wire.Probe(
             name=name,
             ok=False,

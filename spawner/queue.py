@@ -14,6 +14,7 @@ from sqlalchemy import func, or_, select, update
 
 from infra.kit.db import Reading, Transaction
 from spawner import states
+from spawner.breaker import Breaker
 from spawner.instances import AT_REST, Row, read
 from spawner.journal import Journal
 from spawner.models import instance
@@ -28,6 +29,7 @@ class StartRules:
     runtime: str
     at_once: int
     timeout_s: float
+    breaker: Breaker
     # Held around a transaction that takes places: two at once would both count the same free ones.
     taking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -59,7 +61,7 @@ async def take(tx: Transaction, rules: StartRules) -> list[Row]:
     starting = await tx.value(
         select(func.count()).where(instance.c.state.in_(("creating", "starting")))
     )
-    free = rules.at_once - int(starting)
+    free = rules.breaker.places(rules.at_once - int(starting), under_way=int(starting))
     if free <= 0:
         return []
     now_at = await tx.now_at()
@@ -81,13 +83,15 @@ async def take(tx: Transaction, rules: StartRules) -> list[Row]:
     ]
 
 
-async def tell_waiting(tx: Transaction, tenant: str) -> None:
+async def tell_waiting(tx: Transaction, tenant: str, rules: StartRules) -> None:
     """Tells a tenant that its start waits, and for what. Nothing where it has begun or is stopping."""
     row = await read(tx, tenant)
     if row is None or row.wanted_at is None or row.state not in AT_REST:
         return
     now_at = await tx.now_at()
-    if row.retry_at is not None and row.retry_at > now_at:
+    if (refusal := rules.breaker.refusal()) is not None:
+        message = refusal.message
+    elif row.retry_at is not None and row.retry_at > now_at:
         seconds = (row.retry_at - now_at + 999) // 1000
         message = f"It failed {row.failures} times in a row; the next try is in {seconds} s"
     else:

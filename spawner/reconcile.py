@@ -25,7 +25,6 @@ from spawner.undo import Undo
 
 log = logging.getLogger(__name__)
 _MISSED_S = 120  # a person seen so recently waits for an answer
-_TRIES = 3  # starts that nobody asked for, after which a crash loop waits for a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,8 @@ class Reconcile:
         try:
             async with self.journal.transaction(row.tenant) as tx:
                 failed = await states.to_failed(tx, row, problem)
-                if self._somebody_waits(row) and failed.failures < _TRIES and not row.suspended:
+                again = failed.failures <= states.RESTARTS and not row.suspended
+                if again and self._somebody_waits(row):
                     await queue.want(tx, failed, "crash")
         except states.Moved:
             return
@@ -108,16 +108,23 @@ class Reconcile:
         """Acts on what was found of a ready instance; whether it may stay ready."""
         if found is not None and found.running:
             return True
+        if found is None and await self.answers(row):
+            # A list that is not whole (an engine that has just begun again) would end a living turn.
+            log.warning("not in the runtime's list, yet it answers", extra={"tenant": row.tenant})
+            return True
         if found is not None and found.exit_code != 0:
             await self.fail(row, _death(found))
             return False
         try:
             async with self.journal.transaction(row.tenant) as tx:
-                await states.to_stopped(tx, row, message="It was stopped from outside")
+                stopped = await states.to_stopped(tx, row, message="It was stopped from outside")
+                if row.in_flight and not row.suspended:
+                    await queue.want(tx, stopped, "crash")  # an answer was cut off
         except states.Moved:
             return False
         self.metrics.deaths.labels("removed").inc()
         log.warning("instance is gone", extra={"tenant": row.tenant})
+        self.nudge()
         await self._undo(row.tenant, row.generation)
         return False
 

@@ -10,6 +10,7 @@ from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
 from spawner import states, wire
 from spawner.agent_client import AgentClient
+from spawner.breaker import Breaker
 from spawner.faults import Faults
 from spawner.instances import Row
 from spawner.journal import Journal
@@ -38,6 +39,7 @@ class Start:
     agents: AgentClient
     plans: Plans
     undo: Undo
+    breaker: Breaker
     metrics: SpawnerMetrics
     faults: Faults
     clock: Clock
@@ -49,7 +51,8 @@ class Start:
         deadline_at = row.deadline_at or 0
         try:
             # Both phases share no deadline: each state's own was written when it began.
-            async with asyncio.timeout(max(0.0, (deadline_at - self.clock.now_at()) / 1000)):
+            left_s = (deadline_at - self.clock.now_at()) / 1000
+            async with asyncio.timeout(min(self.timeout_s, max(0.0, left_s))):
                 if row.state == "creating":
                     await self._create(row)
                 else:
@@ -103,6 +106,7 @@ class Start:
         async with self.journal.transaction(row.tenant) as tx:
             ready = await states.to_ready(tx, row, url=url)
         self.faults.at("ready")
+        self.breaker.worked()
         self.metrics.started(self.clock.now_at() - row.changed_at)
         log.info("ready", extra={"generation": ready.generation})
 
@@ -149,6 +153,7 @@ class Start:
         async with self.journal.transaction(row.tenant) as tx:
             current = await states.again(tx, row)
             await states.to_failed(tx, current, problem)
+        self.breaker.failed(row.tenant, current.phase, problem)
         self.metrics.start_failures.labels(current.phase).inc()
         log.warning("start failed", extra={"code": problem.code, "phase": current.phase})
 

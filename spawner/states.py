@@ -24,6 +24,7 @@ LEGAL: dict[wire.State, frozenset[wire.State]] = {
     "stopped": frozenset({"creating"}),
     "failed": frozenset({"creating"}),
 }
+RESTARTS = 3  # starts in a row that nobody asked for; then a crash loop waits for a person
 STEADY_S = 60  # an instance that was ready for so long has shown that it works
 _LONGEST_BACK_OFF_S = 300
 

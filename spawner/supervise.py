@@ -13,6 +13,7 @@ from infra.kit.errors import AlcoveError
 from spawner import wire
 from spawner.agent_client import AgentClient, Status
 from spawner.instances import Row, read_all
+from spawner.jumps import Jumps
 from spawner.metrics import SpawnerMetrics
 from spawner.models import instance
 from spawner.reconcile import Reconcile
@@ -35,10 +36,12 @@ class Supervise:
     reconcile: Reconcile
     metrics: SpawnerMetrics
     clock: Clock
+    jumps: Jumps
     _silent: dict[tuple[str, int], int] = field(default_factory=dict)
 
     async def __call__(self) -> None:
         """One round over every ready instance, then the comparison with the runtime."""
+        await self.jumps.follow()
         async with self.db.read() as reading:
             ready = await read_all(reading, "ready")
         places = asyncio.Semaphore(_AT_ONCE)
@@ -51,8 +54,8 @@ class Supervise:
         names = {(row.tenant, row.generation) for row in ready}
         for name in set(self._silent) - names:
             del self._silent[name]
-        await self.reconcile()
         await self._count()
+        await self.reconcile()
 
     async def visit(self, row: Row) -> Row | None:
         """Asks one agent and notes its answer; gives the row as it then is, None where it was silent."""

@@ -1,5 +1,6 @@
 """The parts of one spawner and how they hang together. Nothing runs yet: app.py sets it to work."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from infra.kit.clock import Clock, SystemClock
@@ -9,6 +10,7 @@ from infra.kit.tracing import Tracing
 from metering_proxy.client import MeterClient
 from spawner import wire
 from spawner.agent_client import AgentClient
+from spawner.breaker import Breaker
 from spawner.choose import Chosen
 from spawner.cull import Cull, WakeForSchedules
 from spawner.drive import Drivers
@@ -16,6 +18,7 @@ from spawner.ensure import Ensure
 from spawner.faults import Faults
 from spawner.instances import Row, outside
 from spawner.journal import Journal
+from spawner.jumps import Jumps
 from spawner.keys import Keys
 from spawner.metrics import SpawnerMetrics
 from spawner.models import job_lease
@@ -54,6 +57,8 @@ class Spawner:
     plans: Plans
     journal: Journal
     drivers: Drivers
+    nudge: Callable[[], None]
+    breaker: Breaker
     reconcile: Reconcile
     ensure: Ensure
     supervise: Supervise
@@ -92,6 +97,7 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
     journal, keys = Journal(db), Keys(db, on.meter)
     agents = AgentClient(settings.deployment_secret, owner_uid=runtime.owner.uid)
     undo = Undo(runtime, keys, layout, faults)
+    breaker = Breaker(clock, metrics)
     start = Start(
         journal=journal,
         runtime=runtime,
@@ -100,6 +106,7 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         agents=agents,
         plans=plans,
         undo=undo,
+        breaker=breaker,
         metrics=metrics,
         faults=faults,
         clock=clock,
@@ -115,7 +122,7 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         with on.tracing.span(f"instance {row.state}", generation=row.generation):
             await (stop(row) if row.state == "stopping" else start(row))
 
-    rules = StartRules(runtime.name, settings.concurrent_starts, settings.start_timeout_s)
+    rules = StartRules(runtime.name, settings.concurrent_starts, settings.start_timeout_s, breaker)
     drivers = Drivers(db, step, at_rest=lambda: queue.nudge())
     queue = Queue(journal, rules, begun=drivers.kick)
     reconcile = Reconcile(
@@ -140,7 +147,8 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         nudge=queue.nudge,
         stop_timeout_s=_STOP_TIMEOUT_S,
     )
-    supervise = Supervise(db, agents, reconcile, metrics, clock)
+    jumps = Jumps(db, clock)
+    supervise = Supervise(db, agents, reconcile, metrics, clock, jumps)
     cull = Cull(
         db=db,
         journal=journal,
@@ -149,6 +157,7 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         plans=plans,
         metrics=metrics,
         clock=clock,
+        jumps=jumps,
         stop_timeout_s=_STOP_TIMEOUT_S,
     )
     schedules = WakeForSchedules(db, ensure, clock)
@@ -169,6 +178,8 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         plans=plans,
         journal=journal,
         drivers=drivers,
+        nudge=queue.nudge,
+        breaker=breaker,
         reconcile=reconcile,
         ensure=ensure,
         supervise=supervise,

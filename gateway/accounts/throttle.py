@@ -12,6 +12,8 @@ from gateway.models import login_throttle as table
 from infra.kit.db import Transaction
 from infra.kit.errors import AlcoveError
 
+_SET_BACK_MS = 60_000  # a clock that is set back by more was wrong; by less, it is being set right
+
 
 def ip_key(door: str, ip: str) -> str:
     """The bucket of an address; of an IPv6 one, that of its /64, which one person owns whole."""
@@ -40,8 +42,10 @@ async def take(tx: Transaction, key: str, bucket: Bucket) -> None:
     await tx.execute(dialect.insert(table).values(fresh).on_conflict_do_nothing())
     row = await tx.row(select(table).where(table.c.key == key).with_for_update())
     assert row is not None
-    grown = (now_at - row["updated_at"]) / bucket.refill_s
-    allowance = min(full, row["allowance_milli"] + max(0, int(grown)))
+    passed_ms = now_at - row["updated_at"]
+    if passed_ms < -_SET_BACK_MS:  # else who used it up would wait until the clock is where it was
+        passed_ms = round(full * bucket.refill_s)
+    allowance = min(full, row["allowance_milli"] + max(0, int(passed_ms / bucket.refill_s)))
     if allowance < 1000:
         wait_s = ceil((1000 - allowance) * bucket.refill_s / 1000)
         raise AlcoveError(

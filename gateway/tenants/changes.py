@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import RowMapping
 
@@ -39,12 +39,18 @@ async def mark(tx: Transaction, tenant_id: str, version: int, rooms: Sequence[st
         )
 
 
-async def due(reading: Reading, room: str, limit: int = 100) -> list[Standing]:
-    """Tenants whose change `room` has not heard of, oldest first."""
+async def due(reading: Reading, room: str, longest_s: float, limit: int = 100) -> list[Standing]:
+    """Tenants whose change `room` has not heard of, oldest first. What would wait for more than
+    `longest_s`, as nothing does, was noted before the clock was set back."""
+    now_at = await reading.now_at()
+    retry_at = tenant_change.c.retry_at
     rows = await reading.rows(
         _standing()
         .join(tenant_change, tenant_change.c.tenant == tenant.c.id)
-        .where(tenant_change.c.room == room, tenant_change.c.retry_at <= await reading.now_at())
+        .where(
+            tenant_change.c.room == room,
+            or_(retry_at <= now_at, retry_at > now_at + round(longest_s * 1000)),
+        )
         .order_by(tenant_change.c.retry_at)
         .limit(limit)
     )

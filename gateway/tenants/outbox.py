@@ -33,7 +33,7 @@ class Outbox:
         """The job: everything that is due, room by room; a room that is away stops only its own round."""
         for room in changes.ROOMS:
             async with self._db.read() as reading:
-                due = await changes.due(reading, room)
+                due = await changes.due(reading, room, self._limits.outbox_retry_max_s)
                 self._metrics.changes_due.labels(room).set(await changes.count(reading, room))
             for standing in due:
                 if await self._push(room, standing) == "unavailable":

@@ -47,3 +47,7 @@ class FakeClock:
         """Moves both hands forward by `seconds`."""
         self._now_at += round(seconds * 1000)
         self._monotonic_s += seconds
+
+    def jump(self, seconds: float) -> None:
+        """Sets the wall clock alone ahead or back, as a time server may."""
+        self._now_at += round(seconds * 1000)

@@ -84,12 +84,18 @@ class Jobs:
         table = self._lease
         async with self._db.transaction() as tx:
             now_at = await tx.now_at()
-            values = {"holder": self._holder, "until_at": now_at + round(job.every_s * 3000) + 1000}
+            until_at = now_at + round(job.every_s * 3000) + 1000
+            values = {"holder": self._holder, "until_at": until_at}
             taken = await tx.execute(
                 update(table)
                 .where(
                     table.c.job == job.name,
-                    or_(table.c.holder == self._holder, table.c.until_at < now_at),
+                    or_(
+                        table.c.holder == self._holder,
+                        table.c.until_at < now_at,
+                        # Longer than any lease: the clock was set back since it was taken.
+                        table.c.until_at > until_at,
+                    ),
                 )
                 .values(values)
             )

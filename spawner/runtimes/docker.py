@@ -72,8 +72,8 @@ class DockerRuntime:
             try:
                 await self._call("create", create)
             except Refused as refused:
-                if refused.status != 409:
-                    raise _unavailable(refused) from refused
+                if refused.said != 409:
+                    raise
                 if await self._adopted(spec, labels):
                     return
             else:
@@ -89,10 +89,7 @@ class DockerRuntime:
             return
         if found["State"]["Status"] != "created":
             raise AlcoveError("conflict", "the agent has already ended", reason="ended")
-        try:
-            await self._call("start", lambda client: client.start(found["Id"]))
-        except Refused as refused:
-            raise _unavailable(refused) from refused
+        await self._call("start", lambda client: client.start(found["Id"]))
 
     async def stop(self, tenant: str, generation: int, *, grace_s: float) -> None:
         """See `Runtime`."""
@@ -170,6 +167,8 @@ class DockerRuntime:
         try:
             found = await self._call("image", lambda client: client.inspect_image(self._image))
         except Refused as refused:
+            if refused.said != 404:
+                raise
             raise AlcoveError(
                 "unavailable", f"the agent's image {self._image} is not there", reason="no_image"
             ) from refused
@@ -201,8 +200,9 @@ class DockerRuntime:
         try:
             known = await self._call("inspect", lambda client: client.inspect_container(identity))
             words = await self._call("logs", lambda client: client.logs(identity, tail=20))
-        except Refused:
-            return None  # removed between the two questions
+        except Refused as refused:
+            # Removed between the two questions; or it cannot be said how it ended, yet that it did.
+            return None if refused.said == 404 else found
         return Found(
             found.tenant,
             found.generation,
@@ -239,9 +239,9 @@ class DockerRuntime:
                 "inspect", lambda client: client.inspect_container(name)
             )
         except Refused as refused:
-            if refused.status == 404:
+            if refused.said == 404:
                 return None
-            raise _unavailable(refused) from refused
+            raise
         labels = found["Config"]["Labels"] or {}
         if labels.get(body.DEPLOYMENT) != self._deployment:
             return None
@@ -249,7 +249,7 @@ class DockerRuntime:
 
     async def _remove(self, identity: str) -> None:
         """Removes one container and asks until the engine says that it is gone."""
-        deadline = time.monotonic() + _GONE_S
+        deadline, pause_s = time.monotonic() + _GONE_S, 0.02
         while time.monotonic() < deadline:
             try:
                 await self._call(
@@ -258,10 +258,11 @@ class DockerRuntime:
                     stop=True,
                 )
             except Refused as refused:
-                if refused.status == 404:
+                if refused.said == 404:
                     return
-                # 409: its removal is under way already.
-            await asyncio.sleep(0.02)
+                # 409: its removal is under way already; anything else may pass.
+                pause_s = 0.02 if refused.said == 409 else min(1.0, 2 * pause_s)
+            await asyncio.sleep(pause_s)
         raise AlcoveError("unavailable", "the engine does not remove the container", reason="stuck")
 
     async def _on_host(self, path: Path) -> Path:
@@ -269,10 +270,7 @@ class DockerRuntime:
         if self._volume is None:
             return path
         name = self._volume
-        try:
-            known = await self._call("volume", lambda client: client.inspect_volume(name))
-        except Refused as refused:
-            raise _unavailable(refused) from refused
+        known = await self._call("volume", lambda client: client.inspect_volume(name))
         return Path(known["Mountpoint"]) / path.relative_to(self._layout.root)
 
     async def _call(self, name: str, what: Any, *, stop: bool = False) -> Any:
@@ -280,7 +278,3 @@ class DockerRuntime:
 
     def _name(self, tenant: str) -> str:
         return f"alcove-{self._deployment}-{tenant}"
-
-
-def _unavailable(refused: Refused) -> AlcoveError:
-    return AlcoveError("unavailable", f"the container engine refused: {refused}", reason="engine")

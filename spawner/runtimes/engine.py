@@ -22,12 +22,14 @@ T = TypeVar("T")
 _CALL_S = 60
 
 
-class Refused(Exception):
-    """The engine understood and said no; `status` is its HTTP status."""
+class Refused(AlcoveError):
+    """The engine heard and said no: `unavailable` (reason `engine`) to whoever does not ask what
+    `said`, its HTTP status, means here."""
 
     def __init__(self, error: APIError) -> None:
-        super().__init__(str(error.explanation or error))
-        self.status = int(error.status_code or 500)
+        why = f"the container engine refused: {error.explanation or error}"
+        super().__init__("unavailable", why[:500], reason="engine")
+        self.said = int(error.status_code or 500)
 
 
 class Engine:

@@ -14,6 +14,7 @@ from gateway.accounts.sessions import Visitor
 from gateway.limits import Bucket
 from gateway.models import account, session, tenant, tenant_change
 from gateway.tenants.audit import Actor
+from infra.kit.clock import FakeClock
 from infra.kit.errors import AlcoveError
 from tests.gateway.browser import ORIGIN, PASSWORD
 from tests.gateway.conftest import Gateway, Serve, settings_for
@@ -164,6 +165,17 @@ async def test_sign_in_is_throttled_by_address_whatever_account_it_tries(serve: 
         (await browser.sign_in(f"person{n}@example.org", "not it")).status for n in range(6)
     ]
     assert statuses == [401] * 5 + [429]
+
+
+async def test_attempts_come_back_when_the_clock_was_set_back(serve: Serve) -> None:
+    clock = FakeClock()
+    gateway = await serve(clock=clock, sign_in_ip=Bucket(2, 60))
+    browser = gateway.browser()
+    for status in (401, 401, 429):
+        assert (await browser.sign_in("ada@example.org", "not it")).status == status
+    clock.jump(-3600)
+    for status in (401, 401, 429):
+        assert (await browser.sign_in("ada@example.org", "not it")).status == status
 
 
 async def test_success_gives_its_attempt_back(serve: Serve) -> None:

@@ -3,6 +3,7 @@
 from sqlalchemy import func, select
 
 from gateway.models import tenant, tenant_change
+from infra.kit.clock import FakeClock
 from metering_proxy import wire
 from tests.gateway.conftest import Gateway, Serve
 from tests.waiting import until
@@ -32,6 +33,19 @@ async def test_rooms_hear_of_a_new_tenant_when_they_come_back(gateway: Gateway) 
     await until(lambda: _nothing_is_due(gateway))
     assert gateway.meter.tenants[theirs].version == 1
     assert f"plan {theirs} free" in gateway.spawner.calls
+
+
+async def test_change_is_told_when_the_clock_was_set_back_since_it_failed(serve: Serve) -> None:
+    clock = FakeClock()
+    gateway = await serve(clock=clock, outbox_retry_s=60)
+    gateway.meter.away = True
+    await gateway.person("ada@example.org")
+    theirs = await gateway.tenant_of("ada@example.org")
+    await gateway.parts.outbox.push_due()
+    clock.jump(-3600)
+    gateway.meter.away = False
+    await gateway.parts.outbox.push_due()
+    assert gateway.meter.tenants[theirs].plan == "free"
 
 
 async def test_one_room_away_does_not_hold_up_the_other(gateway: Gateway) -> None:

@@ -50,6 +50,17 @@ async def test_job_runs_in_one_process_when_two_hold_the_list(
     assert work.runs == 2
 
 
+async def test_job_moves_when_the_clock_was_set_back_since_its_holder_took_it(
+    store: Database, clock: FakeClock
+) -> None:
+    job = Job("sweep", 60, Counting())
+    first, second = supervisor(store, job), supervisor(store, job)
+    assert await first.once(job)
+    clock.jump(-3600)
+    assert await second.once(job)
+    assert not await first.once(job)
+
+
 async def test_job_moves_when_its_holder_is_gone(store: Database, clock: FakeClock) -> None:
     job = Job("sweep", 60, Counting())
     first, second = supervisor(store, job), supervisor(store, job)

@@ -86,6 +86,19 @@ class Late(ProcessRuntime):
         await super().create(spec)
 
 
+class Hanging(Late):
+    """Its create takes as long as the test says, and is waited for."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def _create_late(self, spec: Spec) -> None:
+        self.begun.set()
+        await self.go_on.wait()
+        await super()._create_late(spec)
+
+
 async def test_stop_is_tried_again_when_the_engine_was_away(home: House) -> None:
     who = tenant()
     async with home.work(runtime_class=Failing) as at:
@@ -99,6 +112,20 @@ async def test_stop_is_tried_again_when_the_engine_was_away(home: House) -> None
         runtime.broken = False
         await at.reach(who, "stopped")
         await until(lambda: home.meter.keys == {}, what="the key's return")
+
+
+async def test_stop_answers_at_once_when_the_engine_hangs_in_a_start(home: House) -> None:
+    who = tenant()
+    async with home.work(runtime_class=Hanging) as at:
+        runtime = at.spawner.chosen.runtime
+        assert isinstance(runtime, Hanging)
+        await at.client.wake(who, "message")
+        await asyncio.wait_for(runtime.begun.wait(), 10)
+        stopped = await asyncio.wait_for(at.client.stop(who), 2)
+        assert stopped.state == "stopping"
+        runtime.go_on.set()
+        await at.reach(who, "stopped")
+        assert await runtime.instances(who) == []
 
 
 async def test_nothing_is_left_when_a_create_succeeds_after_the_stop(home: House) -> None:

@@ -5,6 +5,10 @@ import json
 import os
 import signal
 
+import pytest
+
+from spawner.runtimes import Found
+from spawner.runtimes.process import ProcessRuntime
 from tests.spawner.house import House, gone, tenant
 from tests.waiting import until
 
@@ -69,7 +73,55 @@ async def test_restarts_end_when_an_agent_dies_each_time(home: House) -> None:
             return now.state == "failed" and now.retry_at is not None and now.phase == "failed"
 
         await until(given_up, what="no further try")
-        assert len(home.starts(who)) <= 3
+        assert len(home.starts(who)) <= 2
+
+
+@pytest.mark.slow
+async def test_agent_is_started_three_times_unasked_and_then_again_when_a_person_writes(
+    home: House,
+) -> None:
+    who = tenant()
+    (home.data(who) / "status.json").write_text(json.dumps({"in_flight": 1}))
+    async with home.work() as at:
+        await at.ready(who)
+        for generation in range(1, 5):
+
+            async def busy(generation: int = generation) -> bool:
+                now = await at.client.instance(who)
+                return (now.alive_because, now.generation) == ("a turn is running", generation)
+
+            await until(busy, timeout_s=20, what=f"generation {generation} in a turn")
+            os.kill(at.pid(who), signal.SIGKILL)
+
+        async def rests() -> bool:
+            now = await at.client.instance(who)
+            return (now.state, now.phase, now.generation) == ("failed", "failed", 4)
+
+        await until(rests, what="the end of unasked starts")
+        await at.client.wake(who, "message")
+        assert (await at.reach(who, "ready", timeout_s=20)).generation == 5
+
+
+class Forgetful(ProcessRuntime):
+    """An engine whose list is not whole."""
+
+    whole = True
+
+    async def instances(self, tenant: str | None = None) -> list[Found]:
+        return await super().instances(tenant) if self.whole else []
+
+
+async def test_living_agent_is_left_alone_when_the_engines_list_is_not_whole(home: House) -> None:
+    who = tenant()
+    async with home.work(runtime_class=Forgetful, poll_s=60) as at:
+        before = await at.ready(who)
+        runtime = at.spawner.chosen.runtime
+        assert isinstance(runtime, Forgetful)
+        runtime.whole = False
+        await at.spawner.supervise()
+        assert await at.client.instance(who) == before
+        assert not gone(at.pid(who))
+        runtime.whole = True
 
 
 async def test_wake_starts_anew_when_the_agent_died_a_moment_ago(home: House) -> None:
