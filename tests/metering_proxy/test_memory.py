@@ -1,0 +1,112 @@
+"""A meter's memory after many calls is what it was after the first of them: it keeps nothing of a call that ended.
+
+A tenth of the callers leave in mid-stream, a tenth are refused, the rest read plain answers and streams in turns.
+`make soak`: 100,000 calls, some minutes.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from infra.kit import client as kit_client
+from infra.kit.db import Database
+from metering_proxy import wire
+from metering_proxy.ledger.verify import verify
+from tests import scripted as s
+from tests.metering_proxy.house import MODEL, ROW
+from tests.metering_proxy.test_crowd import LoosePlace, a_socket
+from tests.metering_proxy.test_survival import held
+from tests.scripted import ScriptedProvider
+from tests.waiting import until
+
+_CALLERS, _WARM_UP, _ROUNDS = 12, 4_000, 10
+_MOST_GROWTH = 1.05
+_URL = "http://localhost/v1/chat/completions"
+_SAID = [{"role": "user", "content": "hello " * 200}]
+
+
+@dataclass
+class Load:
+    """One tenant's calls at the meter, and what became of them."""
+
+    session: aiohttp.ClientSession
+    key: str
+    scripted: ScriptedProvider
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    async def calls(self, count: int) -> None:
+        """So many, some of them at once."""
+        numbers = iter(range(count))
+
+        async def caller() -> None:
+            for number in numbers:
+                self.outcomes[await self._call(number % 10)] += 1
+                self.scripted.requests.clear()
+
+        await asyncio.gather(*(caller() for _ in range(_CALLERS)))
+
+    async def _call(self, kind: int) -> str:
+        body = {
+            "model": "nobody/nothing" if kind == 0 else MODEL,
+            "messages": _SAID,
+            "stream": bool(kind % 2),
+        }
+        shown = {"authorization": f"Bearer {self.key}"}
+        async with self.session.post(_URL, json=body, headers=shown) as response:
+            if kind == 1:
+                await response.content.readany()
+                response.close()
+                return "left"
+            await response.read()
+            return str(response.status)
+
+
+def _resident_kib(pid: int) -> int:
+    """The memory of a process that lies in RAM."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    [line] = [line for line in status.splitlines() if line.startswith("VmRSS:")]
+    return int(line.split()[1])
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        pytest.param(4_000, marks=pytest.mark.slow),
+        pytest.param(100_000, marks=[pytest.mark.soak, pytest.mark.timeout(1200)]),
+    ],
+)
+async def test_memory_stays_within_a_twentieth_after_many_calls_and_streams(
+    tmp_path: Path, scripted: ScriptedProvider, calls: int
+) -> None:
+    place = LoosePlace(tmp_path, f"sqlite:///{tmp_path}/meter.db")
+    assert await place.run("migrate") == 0
+    scripted.always(reply=s.text("some ", "words ", "of ", "an ", "answer ").using(200, 9))
+    db = Database(place.database_url)
+
+    async def settled() -> bool:
+        return await held(db) == 0
+
+    async with place.meter() as meter:
+        new = wire.NewProvider(
+            kind="openai_compatible", name="S", base_url=scripted.url, models=[ROW]
+        )
+        await meter.client.create_provider(new)
+        path, key = await a_socket(place, meter.client)
+        session, _ = kit_client.session(f"unix://{path}")
+        async with session:
+            load, sizes = Load(session, key, scripted), []
+            await load.calls(_WARM_UP)
+            for _ in range(_ROUNDS):
+                sizes.append(_resident_kib(meter.process.pid))
+                await load.calls(calls // _ROUNDS)
+                await until(settled, what="the last settlement")
+            sizes.append(_resident_kib(meter.process.pid))
+    total = calls + _WARM_UP
+    assert load.outcomes == {"200": total * 8 // 10, "400": total // 10, "left": total // 10}
+    assert sizes[-1] <= sizes[0] * _MOST_GROWTH, f"KiB: {sizes}"
+    assert (await verify(db)).whole
+    await db.close()
