@@ -16,8 +16,8 @@ from gateway.api import agent, live, pending
 from gateway.background import Background
 from gateway.limits import Limits
 from gateway.metrics import GatewayMetrics
-from gateway.pages import account, chat, doors, errors, recovery, statics, usage
-from gateway.pages.admin import host, providers, spend, tenants
+from gateway.pages import account, chat, doors, errors, keys, recovery, statics, usage
+from gateway.pages.admin import host, providers, spend, tenant, tenant_acts, tenants
 from gateway.pages.environment import DIST
 from gateway.pending.delivery import Delivery
 from gateway.pending.store import PendingStore
@@ -29,6 +29,7 @@ from gateway.settings import GatewaySettings
 from gateway.stream.hub import Hub
 from gateway.tenants.activity import Activity
 from gateway.tenants.administration import Administration
+from gateway.tenants.credit import Credit
 from gateway.tenants.directory import Directory
 from gateway.tenants.outbox import Outbox
 from gateway.web.cookies import Cookies
@@ -69,9 +70,11 @@ def create_app(
         app.include_router(router)
     for router in (doors.router, doors.way_out, recovery.router):
         app.include_router(router)
-    for router in (chat.router, usage.router, account.router):
+    for router in (chat.router, usage.router, account.router, keys.router):
         app.include_router(router)
-    for router in (tenants.router, spend.router, providers.router, host.router):
+    for router in (tenants.router, tenant.router, tenant_acts.router):
+        app.include_router(router)
+    for router in (spend.router, providers.router, host.router):
         app.include_router(router)
     app.include_router(statics.router(dist))
     _guard(app, made, tracing or Tracing("gateway"))
@@ -120,6 +123,7 @@ def build(
         activity=Activity(spawner, background, limits, clock),
         outbox=outbox,
         administration=Administration(db, outbox, instances, hub),
+        credit=Credit(db, meter, hub),
         directory=Directory(db, meter, spawner),
     )
 

@@ -37,6 +37,18 @@ def count(n: int | None) -> str:
     return "–" if n is None else f"{n:,}"
 
 
+def size(n_bytes: int) -> str:
+    """`812 bytes`, `3.4 KB`, `1.2 GB`: thousands, as networks count."""
+    if n_bytes < 1000:
+        return _plural(n_bytes, "byte")
+    units = iter(("KB", "MB", "GB", "TB"))
+    amount, unit = n_bytes / 1000, next(units)
+    while amount >= 999.5 and (larger := next(units, None)):
+        amount, unit = amount / 1000, larger
+    digits = f"{amount:.1f}" if amount < 99.95 else f"{amount:.0f}"
+    return f"{digits.removesuffix('.0')} {unit}"
+
+
 def sentence(text: str) -> str:
     """What a service said in a few small letters, as a sentence. A name or an address keeps its letters."""
     if _PLAIN_WORD.match(text):

@@ -33,6 +33,7 @@ from metering_proxy.keys import Keys
 from metering_proxy.ledger.ledger import Ledger
 from metering_proxy.ledger.tidying import tidy
 from metering_proxy.ledger.verify import verify
+from metering_proxy.marked import Marked
 from metering_proxy.own_keys import OwnKeys
 from metering_proxy.providers import known
 from metering_proxy.providers.breakers import Breakers
@@ -176,8 +177,10 @@ def create_app(
         app, metrics=metrics, tracing=tracing, checks=[service.database_check(db, PACKAGE)]
     )
     for router in (
-        tenants_api.router(keys, listeners, tenants, quotas, Grants(db, now)),
-        keys_api.router(ApiKeys(db, keys, now), own_keys),
+        tenants_api.router(
+            keys, listeners, tenants, quotas, Grants(db, now), Marked(db, tenants, now)
+        ),
+        keys_api.router(ApiKeys(db, keys, now), own_keys, upstreams, now),
         reports_api.router(
             Reports(db, tenants, now),
             Exports(db),

@@ -57,6 +57,11 @@ class MeterClient:
         answer = await self._service.call("GET", f"/tenants/{tenant}/marks")
         return wire.Marks.model_validate(answer).marks
 
+    async def all_marks(self, percent: int = 50) -> list[wire.TenantMark]:
+        """Each tenant's highest mark of at least `percent`, in the windows that run."""
+        answer = await self._service.call("GET", "/marks", params={"percent": percent})
+        return wire.TenantMarks.model_validate(answer).marks
+
     async def put_grant(self, tenant: str, grant: str, request: wire.GrantRequest) -> wire.Grant:
         """Money beside the plan, under an id of the caller's; the same again changes nothing.
 
@@ -105,6 +110,16 @@ class MeterClient:
             "PUT", f"/tenants/{tenant}/provider-keys/{provider}", body={"key": key}
         )
         return wire.OwnKey.model_validate(answer)
+
+    async def probe_own_key(self, tenant: str, provider: str, key: str) -> wire.Probe:
+        """Calls a connection once with a key that is not kept. Raises as `put_own_key`."""
+        answer = await self._service.call(
+            "POST",
+            f"/tenants/{tenant}/provider-keys/{provider}/probes",
+            body={"key": key},
+            timeout_s=20,
+        )
+        return wire.Probe.model_validate(answer)
 
     async def delete_own_key(self, tenant: str, provider: str) -> None:
         """Forgets the tenant's own key; no error where there is none."""

@@ -14,6 +14,7 @@ from infra.kit.seal import Sealer
 from metering_proxy import changes, wire
 from metering_proxy.models import own_key
 from metering_proxy.providers.catalog import Route
+from metering_proxy.providers.connections import Connection
 from metering_proxy.providers.kinds import field
 from metering_proxy.providers.providers import Providers
 from metering_proxy.tenant_side.holding import OPERATOR, TENANT
@@ -43,12 +44,14 @@ class OwnKeys:
             return route, OPERATOR
         return replace(route, connection=replace(route.connection, key=key)), TENANT
 
+    def tried(self, provider: str, key: str) -> Connection:
+        """The connection as a call with that key would use it; nothing is kept. Raises as `put`."""
+        return replace(self._providers.get(provider), key=_checked(key))
+
     async def put(self, tenant: str, provider: str, key: str) -> wire.OwnKey:
         """Seals a key for a connection, in the place of one before it. Raises `not_found`, `invalid` (key)."""
         self._providers.get(provider)
-        text = key.strip()
-        if not text.isascii() or not text.isprintable() or " " in text or len(text) < 8:
-            raise field("key", "a key has at least eight characters, no spaces, no special ones")
+        text = _checked(key)
         hint = text[-4:] if len(text) >= 12 else "****"
         shown = wire.OwnKey(provider=provider, hint=hint, set_at=self._clock.now_at())
         sealed = self._sealer.seal(text, context(tenant, provider))
@@ -91,6 +94,13 @@ class OwnKeys:
             )
             for row in rows
         }
+
+
+def _checked(key: str) -> str:
+    text = key.strip()
+    if not text.isascii() or not text.isprintable() or " " in text or len(text) < 8:
+        raise field("key", "a key has at least eight characters, no spaces, no special ones")
+    return text
 
 
 def context(tenant: str, provider: str) -> str:

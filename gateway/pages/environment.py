@@ -33,6 +33,7 @@ def environment(dist: Path, clock: Clock | None = None) -> jinja2.Environment:
     made.globals["icon"] = lambda name: Markup(icons[name])  # noqa: S704 (our own build's SVG)
     made.filters["money"] = words.money
     made.filters["count"] = words.count
+    made.filters["size"] = words.size
     made.filters["sentence"] = words.sentence
     made.filters["ago"] = lambda at: _ago(at, hands.now_at())
     made.filters["when"] = _when

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from gateway import words
 from gateway.pages import report
+from gateway.pages.grants import grants_or_none
 from gateway.pages.render import page, zone
 from gateway.web.identity import Person
 from gateway.web.parts import Parts, parts
@@ -13,6 +14,8 @@ from infra.kit.errors import AlcoveError
 from metering_proxy.wire import UsageRow
 
 router = APIRouter()
+
+OWN = "tenant"  # the payer of calls with the person's own key
 
 
 @router.get("/usage")
@@ -23,23 +26,27 @@ async def usage(request: Request, person: Person) -> Response:
     month = words.month_start(now_at, zone_name)
     today = words.day_start(now_at, zone_name)
     rows, problem = await month_rows(here, person.tenant, zone_name)
+    charged = [row for row in rows if row.payer != OWN]
+    own = [row for row in rows if row.payer == OWN]
     quota = await quota_or_none(here, person.tenant)
     context: dict[str, Any] = {
         "plan": {"name": person.plan, "title": await here.quotas.title(person.plan)},
         "zone": zone_name,
         "month_label": f"{month:%B %Y}",
         "quota": quota,
-        "today": report.sums(row for row in rows if row.day == today.date().isoformat()),
-        "month": report.sums(rows),
-        "by_model": report.by_model(rows),
-        "chart": report.chart(rows, month.date(), today.date()),
+        "grants": await grants_or_none(here, person.tenant),
+        "today": report.sums(row for row in charged if row.day == today.date().isoformat()),
+        "month": report.sums(charged),
+        "by_model": report.by_model(charged),
+        "own": report.by_model(own, with_cost=True),
+        "chart": report.chart(charged, month.date(), today.date()),
         "problems": [problem] if problem else [],
     }
     return await page(request, "usage.html", context)
 
 
 async def month_rows(here: Parts, tenant: str, zone_name: str) -> tuple[list[UsageRow], str | None]:
-    """This month's rows by day and model; or none, and the sentence that says why."""
+    """This month's rows by day, model and payer; or none, and the sentence that says why."""
     now_at = here.clock.now_at()
     try:
         found = await here.meter.usage(
@@ -47,6 +54,7 @@ async def month_rows(here: Parts, tenant: str, zone_name: str) -> tuple[list[Usa
             from_at=words.at(words.month_start(now_at, zone_name)),
             to_at=now_at + 1,
             zone=zone_name,
+            group=("day", "model", "payer"),
         )
     except AlcoveError:
         return [], "The meter does not answer just now. Everything is counted and shown later."

@@ -20,6 +20,7 @@ from gateway.settings import GatewaySettings
 from gateway.stream.hub import Hub
 from gateway.tenants.activity import Activity
 from gateway.tenants.administration import Administration
+from gateway.tenants.credit import Credit
 from gateway.tenants.directory import Directory
 from gateway.tenants.outbox import Outbox
 from gateway.web.cookies import Cookies
@@ -55,6 +56,7 @@ class Parts:
     activity: Activity
     outbox: Outbox
     administration: Administration
+    credit: Credit
     directory: Directory
 
 

@@ -2,13 +2,16 @@
 
 from fastapi import APIRouter, Response
 
+from infra.kit.clock import Clock
 from metering_proxy import wire
 from metering_proxy.api.paths import Name, TenantId
 from metering_proxy.api_keys import ApiKeys
 from metering_proxy.own_keys import OwnKeys
+from metering_proxy.providers.probing import probe
+from metering_proxy.providers.upstreams import Upstreams
 
 
-def router(api_keys: ApiKeys, own_keys: OwnKeys) -> APIRouter:
+def router(api_keys: ApiKeys, own_keys: OwnKeys, upstreams: Upstreams, clock: Clock) -> APIRouter:
     """The routes."""
     api = APIRouter(prefix="/tenants/{tenant}")
 
@@ -35,6 +38,10 @@ def router(api_keys: ApiKeys, own_keys: OwnKeys) -> APIRouter:
     @api.put("/provider-keys/{provider}")
     async def put(tenant: TenantId, provider: Name, request: wire.OwnKeyRequest) -> wire.OwnKey:
         return await own_keys.put(tenant, provider, request.key)
+
+    @api.post("/provider-keys/{provider}/probes")
+    async def tried(tenant: TenantId, provider: Name, request: wire.OwnKeyRequest) -> wire.Probe:
+        return await probe(own_keys.tried(provider, request.key), upstreams, clock)
 
     @api.delete("/provider-keys/{provider}", status_code=204)
     async def delete(tenant: TenantId, provider: Name) -> Response:

@@ -1,18 +1,26 @@
 """Tenants: what was decided about them, keys of their instances, and what they may still do."""
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
 
 from metering_proxy import wire
 from metering_proxy.api.paths import Name, TenantId
 from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
+from metering_proxy.marked import Marked
 from metering_proxy.quotas import Quotas
 from metering_proxy.tenant_side.listeners import Listeners
 from metering_proxy.tenants import Tenants
 
 
 def router(
-    keys: Keys, listeners: Listeners, tenants: Tenants, quotas: Quotas, grants: Grants
+    keys: Keys,
+    listeners: Listeners,
+    tenants: Tenants,
+    quotas: Quotas,
+    grants: Grants,
+    marked: Marked,
 ) -> APIRouter:
     """The routes."""
     api = APIRouter()
@@ -47,6 +55,10 @@ def router(
     @api.get("/tenants/{tenant}/marks")
     async def marks(tenant: TenantId) -> wire.Marks:
         return await quotas.marks(tenant)
+
+    @api.get("/marks")
+    async def all_marks(percent: Annotated[int, Query(ge=1, le=100)] = 50) -> wire.TenantMarks:
+        return await marked.listed(percent)
 
     @api.get("/tenants/{tenant}/grants")
     async def listed(tenant: TenantId) -> wire.Grants:

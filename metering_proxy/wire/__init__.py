@@ -69,6 +69,8 @@ from metering_proxy.wire.tenants import (
     QuotaOverride,
     Status,
     Tenant,
+    TenantMark,
+    TenantMarks,
     TenantState,
 )
 
@@ -123,6 +125,8 @@ __all__ = [
     "Status",
     "Sums",
     "Tenant",
+    "TenantMark",
+    "TenantMarks",
     "TenantSpend",
     "TenantState",
     "TenantsPage",

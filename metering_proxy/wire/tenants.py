@@ -115,6 +115,18 @@ class Marks(Shape):
     marks: list[Mark]
 
 
+class TenantMark(Mark):
+    """The highest mark that a tenant has passed in a window that runs."""
+
+    tenant: str
+
+
+class TenantMarks(Shape):
+    """Tenants that have passed a mark."""
+
+    marks: list[TenantMark]
+
+
 class GrantRequest(Shape):
     """Money beside the plan's. `grace`: a named extra that ends on a day; `credit` may stay for ever."""
 

@@ -1,5 +1,6 @@
 """A meter that keeps its contract in memory, with whatever spend and providers a test gives it."""
 
+import asyncio
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -8,8 +9,10 @@ from starlette.responses import JSONResponse
 
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire as meter_wire
+from tests.gateway.fake_meter_people import People
 from tests.gateway.fake_room import room
 
+_GROUPS = ("day", "model", "tenant", "provider", "payer")
 _LIMITS = {"free": 1_000_000_000, "plus": 20_000_000_000}
 
 
@@ -25,22 +28,30 @@ class FakeMeter:
         self.keys: list[str | None] = []
         self.calls: list[str] = []
         self.away = False
+        self.hangs = False
+        self.probe_fails = False
+        self.people = People()
         self.app = self._routes(room("meter", secret))
 
-    def spend(self, tenant: str, day: str, model: str, charge_nanos: int) -> None:
-        """One request of the tenant."""
+    def spend(
+        self, tenant: str, day: str, model: str, cost_nanos: int, payer: str = "operator"
+    ) -> None:
+        """One request of the tenant. One that the tenant pays for elsewhere is not charged."""
+        charge_nanos = cost_nanos if payer == "operator" else 0
         self.spent[tenant] = self.spent.get(tenant, 0) + charge_nanos
         self.usage.append(
             meter_wire.UsageRow(
                 tenant=tenant,
                 day=day,
                 model=model,
+                provider=model.partition("/")[0],
+                payer=payer,
                 requests=1,
                 input_tokens=10,
                 cache_read_tokens=0,
                 cache_write_tokens=0,
                 output_tokens=5,
-                cost_nanos=charge_nanos,
+                cost_nanos=cost_nanos,
                 charge_nanos=charge_nanos,
                 estimated=0,
             )
@@ -58,6 +69,8 @@ class FakeMeter:
             if self.away:
                 raise AlcoveError("unavailable", "not now")
             self.calls.append(what)
+
+        self.people.routes(app, noted)
 
         @app.put("/tenants/{tenant}")
         async def put(tenant: str, body: meter_wire.TenantState) -> Any:
@@ -88,6 +101,8 @@ class FakeMeter:
                 requests_minute=meter_wire.CountWindow(limit=20, used=0),
                 concurrent=meter_wire.CountWindow(limit=2, used=0),
                 tokens_today=0,
+                credit_nanos=self.people.credit(tenant),
+                marks=self.people.marks.get(tenant, []),
             )
 
         @app.get("/usage")
@@ -99,10 +114,7 @@ class FakeMeter:
             rows = [row for row in self.usage if tenant in (None, row.tenant)]
             named = group.split(",") if group else []
             shown = [
-                row.model_copy(
-                    update={n: None for n in ("day", "model", "tenant") if n not in named}
-                )
-                for row in rows
+                row.model_copy(update={n: None for n in _GROUPS if n not in named}) for row in rows
             ]
             return {
                 "zone": zone,
@@ -141,6 +153,8 @@ class FakeMeter:
         @app.get("/plans")
         async def plans() -> Any:
             noted("plans")
+            while self.hangs:
+                await asyncio.sleep(0.01)
             return {"plans": [_plan("free", 1), _plan("plus", 20)]}
 
         @app.get("/models")
@@ -166,7 +180,7 @@ class FakeMeter:
                 kind=body.kind,
                 base_url=body.base_url or "https://api.example",
                 key_hint=(body.key or "")[-4:] or None,
-                enabled=True,
+                enabled=body.enabled,
                 local=False,
                 demo=False,
                 default_model=body.default_model,
@@ -183,7 +197,9 @@ class FakeMeter:
             noted(f"change {provider}")
             if "key" in body.model_fields_set:
                 self.keys.append(body.key)
-            given = body.model_dump(exclude_unset=True, include={"name", "default_model"})
+            given = body.model_dump(
+                exclude_unset=True, include={"name", "default_model", "enabled"}
+            )
             found = self._find(provider).model_copy(update=given)
             if body.make_default:
                 found = found.model_copy(update={"is_default": True})
@@ -199,8 +215,15 @@ class FakeMeter:
         @app.post("/providers/{provider}/probes")
         async def probe(provider: str) -> Any:
             noted(f"probe {provider}")
-            self._find(provider)
-            return {"ok": True, "at": 1, "detail": "It answered.", "latency_ms": 12, "models": 3}
+            if self.probe_fails:
+                found = meter_wire.Probe(ok=False, at=1, detail="the provider refuses the key")
+            else:
+                found = meter_wire.Probe(
+                    ok=True, at=1, detail="It answered.", latency_ms=12, models=3
+                )
+            tested = self._find(provider).model_copy(update={"probe": found})
+            self.providers = [tested if p.id == provider else p for p in self.providers]
+            return found
 
         return app
 

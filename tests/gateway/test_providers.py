@@ -107,3 +107,47 @@ async def test_provider_is_made_default_tested_and_removed(gateway: Gateway) -> 
     assert gateway.meter.providers == []
     assert (await root.submit("/admin/providers/p1/deletion")).status == 404
     assert (await root.visit("/admin/providers/p9")).status == 404
+
+
+async def test_new_provider_answers_nobody_until_a_test_passes(gateway: Gateway) -> None:
+    root = await gateway.admin()
+    gateway.meter.probe_fails = True
+    await root.submit("/admin/providers", kind="openai", name="OpenAI", key=KEY, make_default="on")
+    assert (gateway.meter.providers[0].enabled, gateway.meter.providers[0].is_default) == (
+        False,
+        False,
+    )
+    listed = await root.visit("/admin/providers")
+    assert "It is off until a test passes." in listed.text
+    assert "Off until a test passes" in listed.text
+    gateway.meter.probe_fails = False
+    await root.submit("/admin/providers/p1/probes")
+    assert gateway.meter.providers[0].enabled
+
+
+async def test_new_provider_takes_over_when_its_test_passes_and_it_was_asked_to(
+    gateway: Gateway,
+) -> None:
+    root = await gateway.admin()
+    await root.submit("/admin/providers", kind="openai", name="Quiet", key=KEY)
+    assert (gateway.meter.providers[0].enabled, gateway.meter.providers[0].is_default) == (
+        True,
+        False,
+    )
+    await root.submit("/admin/providers", kind="openai", name="Loud", key=KEY, make_default="on")
+    assert gateway.meter.providers[1].is_default
+    before = gateway.meter.calls.index("create provider")
+    order = gateway.meter.calls[before:]
+    assert order.index("probe p1") < order.index("change p1"), "tested before it is switched on"
+
+
+async def test_provider_is_switched_off_when_its_new_key_fails_the_test(gateway: Gateway) -> None:
+    root = await gateway.admin()
+    await root.submit("/admin/providers", kind="openai", name="OpenAI", key=KEY)
+    gateway.meter.probe_fails = True
+    await root.submit("/admin/providers/p1", kind="openai", name="Only renamed", key="")
+    assert gateway.meter.providers[0].enabled, "what calls as before goes on calling"
+    await root.submit("/admin/providers/p1", kind="openai", name="OpenAI", key="sk-mistyped")
+    assert not gateway.meter.providers[0].enabled
+    assert (await root.submit("/admin/providers/p1/default")).status == 303
+    assert gateway.meter.providers[0].enabled, "an admin may know better than the test"

@@ -12,7 +12,7 @@ from tests.gateway.routes import walk
 from tests.waiting import until
 
 # Routes that have no id of anybody in them, and the door's token, which is its own proof.
-_FREE = {"/static/{name:path}", "/setup/{token}"}
+_FREE = {"/static/{name:path}", "/setup/{token}", "/password/{token}"}
 
 
 async def _ids_of(gateway: Gateway, browser: Browser, email: str) -> dict[str, str]:
@@ -40,7 +40,15 @@ async def _ids_of(gateway: Gateway, browser: Browser, email: str) -> dict[str, s
         "client_message_id": "m2",
         "session_id": session_id,
         "provider": "p1",
+        "key": await _key_of(gateway, browser, tenant),
+        "grant": ids.ulid(),
     }
+
+
+async def _key_of(gateway: Gateway, browser: Browser, tenant: str) -> str:
+    await browser.submit("/account/keys/programs", name="laptop", lasts="", models="")
+    [key] = gateway.meter.people.api_keys[tenant]
+    return key.id
 
 
 async def test_stranger_gets_404_for_every_id_on_every_route(gateway: Gateway) -> None:
@@ -105,7 +113,8 @@ async def test_stream_carries_nothing_of_another_tenant(gateway: Gateway) -> Non
 
 async def test_nobody_is_let_in_without_a_session(gateway: Gateway) -> None:
     stranger = gateway.browser()
-    open_to_all = {"/", "/sign-in", "/sign-up", "/sign-out", "/setup/{token}", "/livez", "/readyz"}
+    open_to_all = {"/", "/sign-in", "/sign-up", "/sign-out", "/livez", "/readyz"}
+    open_to_all |= {"/setup/{token}", "/password/{token}"}
     open_to_all |= {"/static/{name:path}", "/favicon.svg"}
     closed = 0
     for method, path in walk(gateway.app):

@@ -37,6 +37,24 @@ def test_money_shows_enough_and_no_more(nanos: int | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (1_000, "1 KB"),
+        (48_310, "48.3 KB"),
+        (999_499, "999 KB"),
+        (999_600, "1 MB"),
+        (1_000_000_000, "1 GB"),
+        (5_000_000_000_000_000, "5000 TB"),
+    ],
+)
+def test_size_is_told_in_the_unit_that_fits(n_bytes: int, text: str) -> None:
+    assert words.size(n_bytes) == text
+
+
+@pytest.mark.parametrize(
     ("said", "sentence"),
     [
         ("the provider refuses the key (HTTP 401)", "The provider refuses the key (HTTP 401)."),

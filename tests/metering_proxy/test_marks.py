@@ -1,13 +1,22 @@
 """Marks: half, four fifths and nineteen twentieths of a limit are told once a window, and not again."""
 
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from infra.kit.clock import FakeClock
+from infra.kit.clock import FakeClock, SystemClock
 from infra.kit.db import Database, sql
-from metering_proxy.ledger.ledger import Ledger
+from infra.kit.metrics import Metrics
+from infra.kit.tracing import Tracing
+from metering_proxy.ledger.ledger import Hold, Ledger
+from metering_proxy.quotas import Quotas
+from metering_proxy.telemetry import Telemetry
 from tests import scripted as s
-from tests.metering_proxy.books import ask, end, hold_of
-from tests.metering_proxy.house import House
+from tests.metering_proxy.books import ask, end, hold_of, windows
+from tests.metering_proxy.house import House, a_house
 from tests.scripted import ScriptedProvider
 
 
@@ -69,3 +78,58 @@ async def test_mark_is_in_the_quota_and_counted_once(
     for _ in range(2):
         await house.meter.quotas.tell_marks()
     assert registry.get_sample_value("meter_limit_marks_total", labels) == 1
+
+
+async def test_tenants_that_passed_a_mark_are_listed_while_its_window_runs(
+    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    scripted.always(reply=s.text("x").using(100, 500))
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
+        await house.connect(scripted)
+        half = await house.tenant("free", charge_month_nanos=2_100_000)
+        most = await house.tenant("free", charge_month_nanos=1_300_000)
+        little = await house.tenant("free")
+        for tenant in (half, most, little):
+            await tenant.chat(max_tokens=500)
+            await house.entries(tenant)
+        found = {mark.tenant: mark.percent for mark in await house.client.all_marks()}
+        assert found == {half.id: 50, most.id: 80}
+        assert [mark.tenant for mark in await house.client.all_marks(80)] == [most.id]
+        clock.advance(31 * 86_400)
+        assert await house.client.all_marks() == []
+
+
+async def test_mark_is_set_and_told_once_a_window_whoever_looks(both: House) -> None:
+    """Four processes settle at the edge of a limit, and all of them tell of marks at the same time."""
+    ledgers = [Ledger(both.db) for _ in range(4)]
+    tellers = [Metrics("meter") for _ in ledgers]
+    quotas = [
+        Quotas(both.db, both.meter.tenants, Telemetry(one, Tracing("meter")), SystemClock())
+        for one in tellers
+    ]
+    for ledger in ledgers:
+        ledger.start()
+
+    async def call(ledger: Ledger) -> None:
+        op = replace(ask("a", limit=4_000_000, wanted=256), floor=1)
+        hold = await ledger.reserve(op)
+        if isinstance(hold, Hold):
+            await ledger.settle(end(hold, hold.limit))
+        await asyncio.gather(*(one.tell_marks() for one in quotas))
+
+    await asyncio.gather(*(call(ledger) for ledger in ledgers for _ in range(6)))
+    for ledger in ledgers:
+        await ledger.close()
+    told: Counter[str] = Counter()
+    for percent in ("50", "80", "95"):
+        labels = {"kind": "charge_month", "percent": percent}
+        for one in tellers:
+            seen = one.registry.get_sample_value("meter_limit_marks_total", labels)
+            told[percent] += int(seen or 0)
+    assert (await windows(both.db))["charge_month"][0] > 4_000_000 * 0.95
+    registry = both.meter.metrics.registry  # its own job may have been quicker
+    for percent in told:
+        labels = {"kind": "charge_month", "percent": percent}
+        told[percent] += int(registry.get_sample_value("meter_limit_marks_total", labels) or 0)
+    assert told == {"50": 1, "80": 1, "95": 1}
+    assert await _marks(both.db) == [("charge_month", percent) for percent in (50, 80, 95)]

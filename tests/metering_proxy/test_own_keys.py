@@ -129,3 +129,21 @@ async def test_sealing_key_is_rotated_by_command_and_the_old_one_is_needed_no_mo
         await house.entries(tenant)
     assert _shown(scripted) == [f"Bearer {_OWN}"]
     assert _meter(tmp_path, "verify", ALCOVE_SEALING_KEY=new).returncode == 0
+
+
+async def test_own_key_is_tried_by_one_real_call_and_not_kept(
+    house: House, tenant: Tenant, scripted: ScriptedProvider
+) -> None:
+    found = await house.client.probe_own_key(tenant.id, "scripted", f" {_OWN}\n")
+    assert (found.ok, found.models) == (True, 1)
+    assert scripted.requests[-1].headers["authorization"] == f"Bearer {_OWN}"
+    assert await house.client.own_keys(tenant.id) == []
+    [shared] = await house.client.providers()
+    assert shared.probe is None, "what a tenant tries says nothing of the operator's key"
+    for provider, key, code in (
+        ("nobody", _OWN, "not_found"),
+        ("scripted", "a b c d e", "invalid"),
+    ):
+        with pytest.raises(AlcoveError) as caught:
+            await house.client.probe_own_key(tenant.id, provider, key)
+        assert caught.value.code == code

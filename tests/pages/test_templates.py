@@ -92,7 +92,7 @@ def test_chart_and_its_table_say_the_same(built: None) -> None:
 
 def test_every_template_is_previewed() -> None:
     shown = {template for template, _ in PAGES.values()} | {"chat.html"}
-    frames = {"base.html", "site.html", "door.html", "admin/admin.html"}
+    frames = {"base.html", "site.html", "door.html", "account_frame.html", "admin/admin.html"}
     pages = {
         str(path.relative_to(TEMPLATES))
         for path in TEMPLATES.rglob("*.html")

@@ -62,7 +62,7 @@ def typed(sent: FormData) -> dict[str, Any]:
 
 
 def as_new(sent: FormData) -> NewProvider:
-    """The connection to make. Raises `invalid` with `fields`."""
+    """The connection to make, off until its test has passed. Raises `invalid` with `fields`."""
     kind = _text(sent, "kind")
     if kind not in _KINDS:
         raise _invalid("", "Choose who it is.")
@@ -77,7 +77,7 @@ def as_new(sent: FormData) -> NewProvider:
         key=_text(sent, "key") or None,
         default_model=_text(sent, "default_model") or None,
         models=_models(sent) if compatible else [],
-        make_default=_text(sent, "make_default") == "on",
+        enabled=False,
     )
 
 
@@ -86,7 +86,6 @@ def as_change(sent: FormData, before: Provider) -> ProviderChange:
     change: dict[str, Any] = {
         "name": _name(sent),
         "default_model": _text(sent, "default_model") or None,
-        "make_default": _text(sent, "make_default") == "on",
     }
     if _text(sent, "key"):
         change["key"] = _text(sent, "key")
@@ -94,6 +93,21 @@ def as_change(sent: FormData, before: Provider) -> ProviderChange:
         change["base_url"] = _text(sent, "base_url") or before.base_url
         change["models"] = _models(sent)
     return ProviderChange(**change)
+
+
+def wants_default(sent: FormData) -> bool:
+    """Whether it shall answer by default, once it has passed its test."""
+    return _text(sent, "make_default") == "on"
+
+
+def changes_calls(change: ProviderChange, before: Provider) -> bool:
+    """Whether calls are made otherwise than before: a new key or address, other models."""
+    return (
+        "key" in change.model_fields_set
+        or change.base_url not in (None, before.base_url)
+        or change.models not in (None, before.rows)
+        or change.default_model != before.default_model
+    )
 
 
 def errors(error: AlcoveError) -> dict[str, str]:

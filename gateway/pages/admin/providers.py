@@ -43,14 +43,14 @@ async def new(request: Request, kind: str = "openai") -> Response:
 
 @router.post("")
 async def create(request: Request, person: Admin) -> Response:
-    """Connects a provider, tests it, and says what the test found."""
+    """Connects a provider, off, and switches it on when its test passes; says what the test found."""
     here, sent = parts(request), await form(request)
     try:
         made = await here.meter.create_provider(provider_form.as_new(sent))
     except AlcoveError as error:
         return await _refused(request, None, sent, error)
     await _audit(request, person, "provider.connected", after=f"{made.name} ({made.kind})")
-    return await _tested(request, made.id, f"{made.name} is connected.")
+    return await _tested(request, made, provider_form.wants_default(sent), "is connected")
 
 
 @router.get("/{provider}")
@@ -62,22 +62,32 @@ async def edit(request: Request, provider: str) -> Response:
 
 @router.post("/{provider}")
 async def change(request: Request, person: Admin, provider: str) -> Response:
-    """Saves what was changed and tests it again. An empty key keeps the one that is there."""
+    """Saves what was changed and tests it again. An empty key keeps the one that is there.
+
+    What calls otherwise than before and fails its test is switched off: it answers nobody until it passes.
+    """
     here, sent = parts(request), await form(request)
     before = await _find(request, provider)
     try:
-        after = await here.meter.change_provider(before.id, provider_form.as_change(sent, before))
+        wanted = provider_form.as_change(sent, before)
+        after = await here.meter.change_provider(before.id, wanted)
     except AlcoveError as error:
         return await _refused(request, before, sent, error)
     await _audit(request, person, "provider.changed", before=before.name, after=after.name)
-    return await _tested(request, after.id, f"{after.name} is saved.")
+    keeps = before.enabled and not provider_form.changes_calls(wanted, before)
+    default = provider_form.wants_default(sent) and not before.is_default
+    return await _tested(request, after, default, "is saved", stays=keeps)
 
 
 @router.post("/{provider}/probes")
 async def probe(request: Request, person: Admin, provider: str) -> Response:
-    """Calls the provider once and shows what it said."""
-    here = parts(request)
-    found = await here.meter.probe_provider((await _find(request, provider)).id)
+    """Calls the provider once and shows what it said; one that was off is switched on when it passes."""
+    here, known = parts(request), await _find(request, provider)
+    found = await here.meter.probe_provider(known.id)
+    if found.ok and not known.enabled:
+        await _switch(request, known, on=True)
+        if wants_part(request):
+            return Response(status_code=204, headers={"hx-refresh": "true"})
     if wants_part(request):
         return await page(request, "admin/_probe.html", {"probe": found.model_dump()})
     return _with_finding(request, "", found)
@@ -85,9 +95,9 @@ async def probe(request: Request, person: Admin, provider: str) -> Response:
 
 @router.post("/{provider}/default")
 async def make_default(request: Request, person: Admin, provider: str) -> Response:
-    """Its default model answers from the next message on."""
+    """Its default model answers from the next message on, also where its test failed: an admin may know better."""
     here, found = parts(request), await _find(request, provider)
-    await here.meter.change_provider(found.id, ProviderChange(make_default=True))
+    await here.meter.change_provider(found.id, ProviderChange(make_default=True, enabled=True))
     await _audit(request, person, "provider.made_default", after=found.name)
     return see_other(request, _HOME, notice=f"{found.name} answers from the next message on.")
 
@@ -108,12 +118,28 @@ async def _find(request: Request, provider: str) -> Provider:
     raise AlcoveError("not_found", "There is no such provider.")
 
 
-async def _tested(request: Request, provider: str, said: str) -> Response:
+async def _tested(
+    request: Request, provider: Provider, default: bool, done: str, *, stays: bool = False
+) -> Response:
+    """Tests what was saved, then switches it on or off by what was found. `stays`: on, whatever is found."""
+    said = f"{provider.name} {done}."
     try:
-        found = await parts(request).meter.probe_provider(provider)
+        found = await parts(request).meter.probe_provider(provider.id)
     except AlcoveError as error:
-        return see_other(request, _HOME, error=f"{said} It could not be tested: {error.message}")
-    return _with_finding(request, said, found)
+        found = Probe(ok=False, at=parts(request).clock.now_at(), detail=error.message)
+    if found.ok:
+        await _switch(request, provider, on=True, default=default)
+        return _with_finding(request, said, found)
+    if stays:
+        return _with_finding(request, said, found)
+    await _switch(request, provider, on=False)
+    return _with_finding(request, f"{said} It is off until a test passes.", found)
+
+
+async def _switch(request: Request, provider: Provider, *, on: bool, default: bool = False) -> None:
+    if provider.enabled != on or default:
+        change = ProviderChange(enabled=on, make_default=default)
+        await parts(request).meter.change_provider(provider.id, change)
 
 
 def _with_finding(request: Request, said: str, found: Probe) -> Response:

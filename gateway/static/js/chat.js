@@ -96,6 +96,10 @@ room.bind({
     frame.showInstance(store.state.instance);
     waking.draw(store.state.phases, store.state.instance);
     quota.draw(store.state.quota);
+    if (store.state.quota) {
+      notices.meterAnswers();
+      notices.mark(store.state.quota);
+    }
   },
   drawTitle: (conversation) => frame.showTitle(titleOf(conversation), conversation),
   onSignedOut: signedOut,
@@ -152,6 +156,7 @@ addEventListener("popstate", () => room.open(room.idOf(location.pathname), { pus
 bindTheme();
 tellZone();
 notices.demo();
+notices.meterAway();
 stream.open();
 room.open(boot.conversation_id, { push: false });
 room.wake("page");

@@ -103,6 +103,25 @@ function bindSuggestions(root) {
   }
 }
 
+/** What is shown once is copied with one press; where the clipboard is closed to us, it is selected for the person. */
+function bindCopy(root) {
+  for (const button of root.querySelectorAll("[data-copy]")) {
+    const field = document.getElementById(button.dataset.copy);
+    const said = button.querySelector("[data-copy-words]");
+    button.hidden = false;
+    field.addEventListener("focus", () => field.select());
+    button.addEventListener("click", async () => {
+      field.focus();
+      const copied = await navigator.clipboard?.writeText(field.value).then(
+        () => true,
+        () => false,
+      );
+      said.textContent = copied ? "Copied" : "Press Ctrl+C";
+      said.setAttribute("role", "status");
+    });
+  }
+}
+
 bindTheme();
 tellZone();
 bindReveal(document);
@@ -110,6 +129,7 @@ bindDialogs(document);
 bindOnce(document);
 bindModelRows(document);
 bindSuggestions(document);
+bindCopy(document);
 drawTimes(document);
 setInterval(() => drawTimes(document), 30_000);
 document.addEventListener("htmx:after:swap", () => drawTimes(document));

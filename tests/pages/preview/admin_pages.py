@@ -23,6 +23,7 @@ TENANT = {
     "created_at": s.NOW - 80 * s.DAY_MS,
     "last_seen_at": s.NOW - 40_000,
     "suspended_reason": None,
+    "egress": True,
 }
 TENANTS: dict[str, Any] = {
     "rows": s.tenants(),
@@ -42,6 +43,18 @@ ONE_TENANT: dict[str, Any] = {
     "month": s.sums(196),
     "by_model": s.by_model(196),
     "instance": s.INSTANCE,
+    "grants": s.grants(),
+    "new_grant": "01k9z3e7m2q8x4v6t0gggggggg",
+    "ways_out": {
+        "allowed": True,
+        "bytes": 48_310_000,
+        "bytes_limit": 1_000_000_000,
+        "tunnels": 212,
+        "calls": 0,
+        "resets_at": s.NOW + s.DAY_MS,
+    },
+    "keys": {"programs": 2, "own": ["anthropic"]},
+    "link": None,
     "audit": s.AUDIT,
     "zone": "Europe/Stockholm",
     "problems": [],
@@ -105,6 +118,32 @@ ADMIN_PAGES: dict[str, tuple[str, dict[str, Any]]] = {
             "instance": None,
             "quota": None,
             "audit": [],
+            "grants": None,
+            "ways_out": None,
+            "keys": None,
+        },
+    ),
+    "/admin/tenants/link": (
+        "admin/tenant.html",
+        ADMIN
+        | ONE_TENANT
+        | {
+            "tenant": TENANT | {"egress": False},
+            "grants": [],
+            "link": {
+                "url": "https://alcove.example/password/Vt3p0mW1sQ8rYk2nJx6bLh9cDf4gTa7eUo5iNz",
+                "expires_at": s.NOW + 3_600_000,
+            },
+        },
+    ),
+    "/admin/tenants/credit": (
+        "admin/tenant.html",
+        ADMIN
+        | ONE_TENANT
+        | {
+            "form": "grant",
+            "values": {"amount_usd": "0", "note": "A gift", "last_day": "", "reason": "asked"},
+            "errors": {"amount_usd": "Give more than nothing."},
         },
     ),
     "/admin/tenants/refused": (

@@ -78,6 +78,8 @@ def phase(seq: int, name: str, state: str, generation: int) -> Frame:
 def quota(percent: int) -> Frame:
     """The quota's state, unnumbered, with its words ready-made."""
     steps = ((100, "out"), (95, "low"), (80, "near"), (0, "ok"))
+    passed = next((least for least in (95, 80, 50) if percent >= least), None)
+    mark = {"key": f"charge_month.1.{passed}", "text": f"{passed} % of this month's quota is used."}
     return {
         "type": "CUSTOM",
         "name": "quota",
@@ -87,5 +89,7 @@ def quota(percent: int) -> Frame:
         "spent": f"${percent / 100:.2f}",
         "limit": "$1.00",
         "left": f"${max(0, 100 - percent) / 100:.2f}",
+        "credit": None,
+        "mark": mark if passed else None,
         "resets_at": now_ms() + 9 * 86_400_000,
     }

@@ -14,8 +14,47 @@ USAGE: dict[str, Any] = {
     "today": s.sums(2),
     "month": s.sums(196),
     "by_model": s.by_model(196),
+    "own": [],
+    "grants": [],
     "chart": s.chart(24, 310_000_000),
 }
+KEYS: dict[str, Any] = {
+    "programs": [
+        s.program_key(),
+        s.program_key(
+            id="01k9z3e7m2q8x4v6t0eeeeeeee",
+            name="Nightly report",
+            hint="9wXc",
+            state="replaced",
+            expires_at=s.NOW + s.DAY_MS,
+            models=["anthropic/*"],
+        ),
+        s.program_key(
+            id="01k9z3e7m2q8x4v6t0ffffffff",
+            name="Old script",
+            hint="aa7B",
+            state="revoked",
+            revoked_at=s.NOW - 3 * s.DAY_MS,
+            expires_at=None,
+        ),
+    ],
+    "providers": [
+        {
+            "id": "anthropic",
+            "name": "Anthropic",
+            "usable": True,
+            "own": {"hint": "x7Qd", "set_at": s.NOW - 6 * s.DAY_MS},
+        },
+        {"id": "openai", "name": "OpenAI", "usable": True, "own": None},
+    ],
+    "address": "https://alcove.example/v1",
+    "fresh": None,
+    "form": None,
+    "errors": {},
+    "values": {},
+    "problems": [],
+}
+FRESH = s.program_key(key="alcove-key-Vt3p0mW1sQ8rYk2nJx6bLh9cDf4gTa7eUo5iNz", replaces=None)
 NO_ONE = {"account": None}
 # address -> (template, context over the common one)
 PAGES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -64,6 +103,11 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
         FORM | NO_ONE | {"token": "used", "state": "used", "expires_at": s.NOW},
     ),
     "/usage": ("usage.html", USAGE),
+    "/usage/credit": (
+        "usage.html",
+        USAGE | {"quota": s.quota(100, "credit"), "grants": s.grants(), "own": s.by_model(30)},
+    ),
+    "/usage/near": ("usage.html", USAGE | {"quota": s.quota(84, "near")}),
     "/usage/out": ("usage.html", USAGE | {"quota": s.quota(100, "out")}),
     "/usage/new": (
         "usage.html",
@@ -99,6 +143,49 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
                 },
             ],
         },
+    ),
+    "/account/keys": ("keys.html", KEYS),
+    "/account/keys/fresh": ("keys.html", KEYS | {"fresh": FRESH}),
+    "/account/keys/none": ("keys.html", KEYS | {"programs": [], "providers": []}),
+    "/account/keys/refused": (
+        "keys.html",
+        KEYS
+        | {
+            "form": "openai",
+            "errors": {
+                "key": "The test failed: the provider refuses the key (HTTP 401). Nothing was changed."
+            },
+        },
+    ),
+    "/account/keys/no-meter": (
+        "keys.html",
+        KEYS
+        | {
+            "programs": None,
+            "providers": None,
+            "problems": ["The meter does not answer just now."],
+        },
+    ),
+    "/password/sample": (
+        "password.html",
+        NO_ONE
+        | {
+            "token": "sample",
+            "state": "ready",
+            "email": "mara.lindqvist@example.org",
+            "expires_at": s.NOW + 3_400_000,
+            "errors": {},
+        },
+    ),
+    "/password/used": (
+        "password.html",
+        NO_ONE
+        | {"token": "used", "state": "used", "email": None, "expires_at": s.NOW, "errors": {}},
+    ),
+    "/password/old": (
+        "password.html",
+        NO_ONE
+        | {"token": "old", "state": "expired", "email": None, "expires_at": s.NOW, "errors": {}},
     ),
     "/error": (
         "error.html",

@@ -88,6 +88,7 @@ async def chat(request: web.Request) -> web.Response:
         "is_admin": True,
         "demo_model": request.app[SCENE]["name"] == "demo",
         "plan": "Free",
+        "meter_away": request.app[SCENE]["name"] == "no-meter",
     }
     return page(request, "chat.html", {"boot": boot, "account": samples.ADMIN})
 

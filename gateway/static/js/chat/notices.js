@@ -3,6 +3,7 @@ import { h, icon, iconButton } from "./dom.js";
 import { writeCookie } from "../theme.js";
 
 const SEEN = "alcove_demo_seen";
+const MARK_SEEN = "alcove_mark_seen";
 
 function demoCard(isAdmin, dismiss) {
   return h(
@@ -28,6 +29,32 @@ function demoCard(isAdmin, dismiss) {
       : null,
   );
 }
+
+function markCard(text, dismiss) {
+  return h(
+    "section",
+    { class: "card mark", role: "status" },
+    icon("bell"),
+    h("h2", {}, text),
+    iconButton(icon("x"), "Dismiss", dismiss, "icon-button compact dismiss"),
+    h("p", {}, h("a", { href: "/usage" }, "See what it was used for"), "."),
+  );
+}
+
+const meterAwayCard = () =>
+  h(
+    "section",
+    { class: "card", role: "status" },
+    icon("hourglass"),
+    h("h2", {}, "What you use cannot be shown just now"),
+    h(
+      "p",
+      {},
+      "The part that counts it does not answer. You can read and write; answers may take longer until it is back.",
+    ),
+  );
+
+const isSeen = (key) => document.cookie.split("; ").includes(`${MARK_SEEN}=${encodeURIComponent(key)}`);
 
 function signedOutCard(reason) {
   if (reason === "suspended") {
@@ -92,6 +119,32 @@ export function createNotices({ host, boot }) {
           document.getElementById("composer-text").focus();
         }),
       );
+    },
+
+    /** A mark of a limit's window, until the person has read it; the next mark or window is a new one. */
+    mark(quota) {
+      const { mark } = quota;
+      const node = place("mark");
+      const isOver = !mark || quota.level === "out" || quota.level === "credit";
+      if (isOver || isSeen(mark.key)) return node.replaceChildren();
+      if (node.dataset.key === mark.key && node.firstChild) return undefined;
+      node.dataset.key = mark.key;
+      return node.replaceChildren(
+        markCard(mark.text, () => {
+          writeCookie(MARK_SEEN, mark.key);
+          node.replaceChildren();
+          document.getElementById("composer-text").focus();
+        }),
+      );
+    },
+
+    /** The meter did not answer while the page was made; its first words take the card away. */
+    meterAway() {
+      if (boot.meter_away) place("meter").replaceChildren(meterAwayCard());
+    },
+
+    meterAnswers() {
+      place("meter").replaceChildren();
     },
 
     signedIn() {

@@ -27,6 +27,12 @@ export function meterWords(quota) {
       long: " used",
       title: `${quota.plan} plan: ${quota.spent} used this month, no limit.`,
     };
+  if (quota.level === "credit")
+    return {
+      short: quota.credit,
+      long: " credit left",
+      title: `${quota.plan} plan: this month's ${quota.limit} are used up. ${quota.credit} of credit is left. Starts again ${absolute(quota.resets_at)}.`,
+    };
   const title = `${quota.plan} plan: ${quota.spent} of ${quota.limit} used this month. Starts again ${absolute(quota.resets_at)}.`;
   if (quota.level === "out") return { short: "Used up", long: "", title };
   return { short: quota.left, long: " left", title };
