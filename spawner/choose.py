@@ -47,9 +47,13 @@ async def choose(settings: Settings, metrics: SpawnerMetrics | None = None) -> C
     if tried.passes:
         return Chosen(chosen.runtime, chosen.layout, tried.probes, chosen.close)
     await chosen.close()
+    last = tried.probes[-1]
     if settings.runtime == "docker":
-        last = tried.probes[-1]
         raise NoRuntime(f"ALCOVE_SPAWNER_RUNTIME=docker, but {last.detail}. {last.remedy}")
+    if settings.container_runtime is not None:
+        # Who asked for a stronger wall is not given none at all.
+        asked = f"ALCOVE_CONTAINER_RUNTIME={settings.container_runtime}"
+        raise NoRuntime(f"{asked}, but {last.detail}. {last.remedy}")
     return _processes(settings, tried.probes)
 
 
@@ -62,6 +66,7 @@ def _containers(settings: Settings, metrics: SpawnerMetrics | None) -> Chosen:
         layout=layout,
         tenants_dir=settings.tenants_dir,
         sockets_volume=settings.sockets_volume,
+        container_runtime=settings.container_runtime,
     )
     return Chosen(runtime, layout, [], runtime.close)
 

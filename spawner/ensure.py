@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from infra.kit.db import Transaction
 from infra.kit.errors import AlcoveError
-from spawner import queue, states, wire
+from spawner import queue, states, storage, wire
 from spawner.drive import Drivers
 from spawner.instances import Row, obtain, read
 from spawner.journal import Journal
@@ -35,8 +35,9 @@ class Ensure:
         """Wants a running instance. Joins a start under way; waits in the queue while one stops, while
         all places are taken, or while a failure's back-off lasts.
 
-        Raises `forbidden` when suspended, `unavailable` (reason `starts_paused`) while no start begins
-        at all; the wish is kept then, and is served when starting goes on.
+        Raises `forbidden` when suspended or past its storage (reason `storage_full`), `unavailable`
+        (reason `starts_paused`) while no start begins at all; the wish is kept then, and is served when
+        starting goes on.
         """
         row = await self._want(tenant, reason)
         if row.state == "ready" and not await self.reconcile.answers(row):
@@ -95,6 +96,8 @@ class Ensure:
                 )
             if row.state in _STOPPABLE:
                 return row
+            if (full := storage.refusal(row, self.plans)) is not None:
+                raise full
             newly = row.wanted_at is None
             await queue.want(tx, row, reason)
             begun = await queue.take(tx, self.rules)

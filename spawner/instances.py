@@ -48,6 +48,7 @@ class Row:
     unread: int
     oom_kills: int
     status_at: int | None
+    stored_bytes: int | None
 
     @classmethod
     def of(cls, found: RowMapping) -> "Row":
@@ -143,11 +144,12 @@ def outside(row: Row, *, now_at: int, plans: Plans, owner_uid: int) -> wire.Inst
     error = None
     if row.error_code is not None:
         error = wire.Problem(code=row.error_code, message=row.error_message or "")
-    idle_s = plans.limits(row.plan).idle_s
+    limits = plans.limits(row.plan)
     values: dict[str, Any] = {
+        "storage_bytes": limits.storage_bytes,
         "url": row.url if ready else None,
         "owner_uid": owner_uid if ready else None,
-        "alive_because": alive_because(row, now_at, idle_s) if ready else None,
+        "alive_because": alive_because(row, now_at, limits.idle_s) if ready else None,
         "error": error,
     }
     for name in wire.Instance.model_fields:

@@ -62,6 +62,13 @@ class SpawnerMetrics(Metrics):
             ("call", "outcome"),
             registry=self.registry,
         )
+        self.storage = Gauge(
+            "spawner_storage_tenants",
+            "Tenants of the last measurement near their limit of storage, past it, or not measurable.",
+            ("level",),
+            registry=self.registry,
+        )
+        self.stored(near=0, full=0, unmeasured=0)
         for state in get_args(wire.State):
             self.instances.labels(state)
         for phase in get_args(wire.Phase):
@@ -70,6 +77,11 @@ class SpawnerMetrics(Metrics):
     def started(self, ms: int) -> None:
         """Counts a start that came to its end."""
         self.start_seconds.observe(ms / 1000)
+
+    def stored(self, *, near: int, full: int, unmeasured: int) -> None:
+        """Sets what the last measurement of tenants' data found."""
+        for level, count in (("near", near), ("full", full), ("unmeasured", unmeasured)):
+            self.storage.labels(level).set(count)
 
     def counted(self, by_state: Mapping[str, int], queued: int) -> None:
         """Sets the gauges to what the database holds."""

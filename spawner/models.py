@@ -50,6 +50,7 @@ instance = Table(
     Column("unread", Integer, nullable=False, server_default="0"),
     Column("oom_kills", Integer, nullable=False, server_default="0"),
     Column("status_at", BigInteger),
+    Column("stored_bytes", BigInteger),  # what its data took when it was last measured
     Index("instance_by_state", "state"),
     Index("instance_by_wanted", "wanted_at"),
 )

@@ -1,4 +1,4 @@
-"""What each plan's instance may use: memory, processor, processes, and how long it may idle."""
+"""What each plan's instance may use: memory, processor, processes, storage, and how long it may idle."""
 
 import tomllib
 from dataclasses import dataclass, replace
@@ -17,7 +17,13 @@ class Limits:
     cpus: float
     pids: int
     tmp_mb: int
+    storage_mb: int
     idle_s: float
+
+    @property
+    def storage_bytes(self) -> int:
+        """What the tenant's data may take, as disks are sold: in millions of bytes."""
+        return self.storage_mb * 1_000_000
 
 
 class Plans:

@@ -25,9 +25,13 @@ listener.bind("/run/alcove/agent/agent.sock")
 listener.listen(1)
 listener.accept()[0].sendall(b"hello")
 """
+_SHARE = "The engine must run on this machine and see ALCOVE_SOCKETS_DIR at the same path"
+_SHARE_THROUGH = (
+    f"{_SHARE}, and the container runtime must pass unix sockets (gVisor: --host-uds=all)"
+)
 _ENGINE_S = 5.0
 _SOCKET_S = 20.0
-_SMALL = Limits(memory_mb=64, cpus=1.0, pids=16, tmp_mb=8, idle_s=60)
+_SMALL = Limits(memory_mb=64, cpus=1.0, pids=16, tmp_mb=8, storage_mb=1, idle_s=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Tried:
 async def containers(runtime: DockerRuntime, layout: Layout) -> Tried:
     """Tries what containers need, in order, and stops at the first thing that is missing."""
     probes = [await _engine(runtime)]
+    if probes[-1].ok and runtime.container_runtime is not None:
+        probes.append(await _runtime(runtime, runtime.container_runtime))
     if probes[-1].ok:
         probes.append(await _image(runtime))
     if probes[-1].ok:
@@ -66,6 +72,25 @@ async def _engine(runtime: DockerRuntime) -> wire.Probe:
     return wire.Probe(name=name, ok=True, detail=f"Docker Engine {version} answers")
 
 
+async def _runtime(runtime: DockerRuntime, wanted: str) -> wire.Probe:
+    """Whether the engine knows the container runtime that is asked for; that it works, `_socket` shows."""
+    name = "container_runtime"
+    try:
+        known = await runtime.known_runtimes()
+    except AlcoveError as error:
+        return wire.Probe(
+            name=name, ok=False, detail=error.message, remedy="Look at the engine's log"
+        )
+    if wanted in known:
+        return wire.Probe(name=name, ok=True, detail=f"the engine knows the runtime {wanted}")
+    return wire.Probe(
+        name=name,
+        ok=False,
+        detail=f"the engine knows no container runtime {wanted!r} (it knows {', '.join(known)})",
+        remedy="Install it and name it under `runtimes` in the engine's daemon.json (docs/operating.md)",
+    )
+
+
 async def _image(runtime: DockerRuntime) -> wire.Probe:
     try:
         image = await runtime.image_id()
@@ -87,7 +112,7 @@ async def _socket(runtime: DockerRuntime, layout: Layout) -> wire.Probe:
             name=name,
             ok=False,
             detail=f"a socket shared with a container does not answer: {error or 'no answer in time'}",
-            remedy="The engine must run on this machine and see ALCOVE_SOCKETS_DIR at the same path",
+            remedy=_SHARE if runtime.container_runtime is None else _SHARE_THROUGH,
         )
     finally:
         with contextlib.suppress(AlcoveError):

@@ -1,9 +1,9 @@
 """Settings of the spawner: names and meanings stand in docs/configuration.md."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
@@ -35,6 +35,7 @@ Url = Annotated[str, AfterValidator(_url)]
 Secret = Annotated[str, AfterValidator(_secret)]
 Absolute = Annotated[Path, AfterValidator(_absolute)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
+Runtime = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
 class Settings(Base):
@@ -52,6 +53,7 @@ class Settings(Base):
     runtime: Literal["auto", "docker", "process"] = Field(
         "auto", validation_alias="ALCOVE_SPAWNER_RUNTIME"
     )
+    container_runtime: Runtime | None = Field(None, validation_alias="ALCOVE_CONTAINER_RUNTIME")
     agent_image: str = Field("alcove-agent:local", validation_alias="ALCOVE_AGENT_IMAGE")
     agent_uid: int = Field(10001, ge=0, validation_alias="ALCOVE_AGENT_UID")
     agent_gid: int = Field(10001, ge=0, validation_alias="ALCOVE_AGENT_GID")
@@ -69,3 +71,11 @@ class Settings(Base):
     )
     test: bool = Field(False, validation_alias="ALCOVE_TEST")
     fault: str | None = Field(None, validation_alias="ALCOVE_SPAWNER_FAULT")
+
+    @model_validator(mode="after")
+    def _processes_have_no_container_runtime(self) -> Self:
+        if self.runtime == "process" and self.container_runtime is not None:
+            raise ValueError(
+                "ALCOVE_CONTAINER_RUNTIME asks for containers, ALCOVE_SPAWNER_RUNTIME=process for none"
+            )
+        return self

@@ -52,6 +52,8 @@ class Instance(Wire):
     last_activity_at: int | None = None
     alive_because: str | None = None
     next_schedule_at: int | None = None
+    stored_bytes: int | None = None  # what its data took when it was last measured
+    storage_bytes: int | None = None  # what its plan allows
     seq: int = 0  # of its newest phase event
 
 

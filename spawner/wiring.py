@@ -29,6 +29,7 @@ from spawner.settings import Settings
 from spawner.spans import ForwardSpans
 from spawner.start import Start
 from spawner.stop import Stop
+from spawner.storage import EVERY_S, Storage
 from spawner.supervise import Supervise
 from spawner.undo import Undo
 
@@ -63,6 +64,7 @@ class Spawner:
     ensure: Ensure
     supervise: Supervise
     cull: Cull
+    storage: Storage
     schedules: WakeForSchedules
     jobs: Jobs
 
@@ -160,6 +162,7 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         jumps=jumps,
         stop_timeout_s=_STOP_TIMEOUT_S,
     )
+    storage = Storage(db, journal, runtime, plans, drivers, metrics, _STOP_TIMEOUT_S)
     schedules = WakeForSchedules(db, ensure, clock)
     # There is one spawner to a sockets root (lock.py), so what must go on at once after a restart
     # needs no lease; the rest has one.
@@ -168,6 +171,7 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         Job("hints", 1, lambda: supervise.watch(runtime.deaths), everywhere=True),
         Job("queue", 1, queue.run, everywhere=True),
         Job("cull", settings.poll_s, cull),
+        Job("storage", EVERY_S, storage),
         Job("schedules", settings.poll_s, schedules),
     ]
     if settings.otlp_endpoint:
@@ -184,6 +188,7 @@ def assemble(on: Base, chosen: Chosen) -> Spawner:
         ensure=ensure,
         supervise=supervise,
         cull=cull,
+        storage=storage,
         schedules=schedules,
         jobs=Jobs(db, job_lease, metrics, jobs),
     )

@@ -205,7 +205,10 @@ def _own_directory(path: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
-def free_port(remembered: int | None, first: int = 8000, tries: int = 100) -> int:
+FIRST_PORT = 8000
+
+
+def free_port(remembered: int | None, first: int = FIRST_PORT, tries: int = 100) -> int:
     """The remembered port where it is free, else the first free one from `first`. Raises Trouble."""
     candidates = list(range(first, first + tries))
     if remembered:

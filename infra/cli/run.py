@@ -12,7 +12,7 @@ from typing import Any
 
 from infra.cli import leftovers, services
 from infra.cli.children import Child, Spec, once, stop_in_order
-from infra.cli.home import Home, Trouble, free_port, location, open_home
+from infra.cli.home import FIRST_PORT, Home, Trouble, free_port, location, open_home
 from infra.kit.client import ServiceClient
 from infra.setup import say
 
@@ -190,10 +190,10 @@ def _prepare_sockets(home: Home) -> None:
 
 def _remembered_port(home: Home) -> int:
     before = home.state.get("port")
-    port = free_port(before)
-    if before is not None and port != before:
-        say.line(f"  ! Port {before} is taken by another program; this run uses {port}")
-    elif before is None:
+    port, wanted = free_port(before), before or FIRST_PORT
+    if port != wanted:
+        say.line(f"  ! Port {wanted} is taken by another program; this run uses {port}")
+    if before is None:
         home.state["port"] = port
         home.save()
     return port

@@ -6,7 +6,7 @@ may be repeated: a second create adopts, a second start or stop finds nothing le
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
@@ -73,6 +73,11 @@ class Runtime(Protocol):
 
     async def instances(self, tenant: str | None = None) -> list[Found]:
         """Every instance of this deployment (or of one tenant), running or not."""
+        ...
+
+    async def stored(self, most_bytes: Mapping[str, int]) -> dict[str, int]:
+        """Bytes that these tenants' data takes, counted no further than a little past `most_bytes`; who
+        cannot be measured is missing."""
         ...
 
     def deaths(self) -> AsyncIterator[str]:

@@ -39,11 +39,13 @@ def labels(deployment: str, tenant: str, generation: int, spec: str) -> dict[str
     }
 
 
-def hardened(client: Any, limits: Limits, binds: list[str]) -> dict[str, Any]:
+def hardened(client: Any, limits: Limits, binds: list[str], runtime: str | None) -> dict[str, Any]:
     """The engine's HostConfig: no network, no capability, no new privilege, a root that is read only,
-    a bound on everything that can be filled. Never removed and never restarted by the engine itself."""
+    a bound on everything that can be filled but the tenant's data (storage.py). Never removed and never
+    restarted by the engine itself. `runtime`: another than the engine's own choice."""
     memory = limits.memory_mb * 1024 * 1024
     config: dict[str, Any] = client.create_host_config(
+        runtime=runtime,
         network_mode="none",
         cap_drop=["ALL"],
         security_opt=["no-new-privileges:true"],

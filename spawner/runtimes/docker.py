@@ -8,7 +8,7 @@ is to go is removed and then asked for until the engine says 404.
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,10 +39,12 @@ class DockerRuntime:
         layout: Layout,
         tenants_dir: Path | None = None,
         sockets_volume: str | None = None,
+        container_runtime: str | None = None,
     ) -> None:
         self.owner: Owner = layout.owner
         self._engine, self._deployment, self._image = engine, deployment, image
         self._layout, self._tenants, self._volume = layout, tenants_dir, sockets_volume
+        self.container_runtime = container_runtime
 
     async def volume(self, tenant: str) -> None:
         """See `Runtime`. A directory where there is one for tenants, else a named volume."""
@@ -61,7 +63,8 @@ class DockerRuntime:
             f"{await self._on_host(spec.meter_dir)}:{body.METER_DIR}:ro",
             f"{self._tenants / spec.tenant if self._tenants else self._name(spec.tenant)}:/data:rw",
         ]
-        digest = spec.digest(image=image, binds=binds, owner=self.owner)
+        runtime = self.container_runtime
+        digest = spec.digest(image=image, binds=binds, owner=self.owner, runtime=runtime)
         labels = body.labels(self._deployment, spec.tenant, spec.generation, digest)
         environment = body.environment(spec.tenant, spec.generation)
 
@@ -113,6 +116,17 @@ class DockerRuntime:
         )
         return [found for one in listed if (found := await self._found(one)) is not None]
 
+    async def stored(self, most_bytes: Mapping[str, int]) -> dict[str, int]:
+        """See `Runtime`. Volumes are measured by the engine, all at once, as nobody else may look."""
+        if self._tenants is not None:
+            return await asyncio.to_thread(data.sizes, self._tenants, most_bytes)
+        names = {self._name(tenant): tenant for tenant in most_bytes}
+        if not names:
+            return {}
+        told = await self._call("df", lambda client: client.df())
+        sizes = {one["Name"]: (one["UsageData"] or {}).get("Size", -1) for one in told["Volumes"]}
+        return {who: sizes[name] for name, who in names.items() if sizes.get(name, -1) >= 0}
+
     async def deaths(self) -> AsyncIterator[str]:
         """See `Runtime`. The engine's event stream, read by a thread of its own."""
         loop = asyncio.get_running_loop()
@@ -162,6 +176,11 @@ class DockerRuntime:
         known = await self._call("version", lambda client: client.version())
         return str(known["Version"])
 
+    async def known_runtimes(self) -> list[str]:
+        """Names of the container runtimes that the engine may be asked for. Raises `unavailable`."""
+        told = await self._call("info", lambda client: client.info())
+        return sorted(told.get("Runtimes") or {})
+
     async def image_id(self) -> str:
         """The image, pinned to its digest. Raises `unavailable` (reason `no_image`)."""
         try:
@@ -182,7 +201,7 @@ class DockerRuntime:
             hostname="agent",
             healthcheck={"test": ["NONE"]},
             stop_signal="SIGTERM",
-            host_config=body.hardened(client, spec.limits, binds),
+            host_config=body.hardened(client, spec.limits, binds, self.container_runtime),
             **more,
         )
 

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from infra.kit.errors import AlcoveError
@@ -110,6 +110,10 @@ class ProcessRuntime:
     async def instances(self, tenant: str | None = None) -> list[Found]:
         """See `Runtime`."""
         return [self._found(record) for record in self._records(tenant)]
+
+    async def stored(self, most_bytes: Mapping[str, int]) -> dict[str, int]:
+        """See `Runtime`."""
+        return await asyncio.to_thread(data.sizes, self._tenants, most_bytes)
 
     async def deaths(self) -> AsyncIterator[str]:
         """See `Runtime`."""

@@ -1,17 +1,19 @@
 """A house for each test."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.spawner.house import House, house, migrated
+from tests.databases import template
+from tests.spawner.house import House, house
 
 
 @pytest.fixture(scope="session")
-def spawner_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def spawner_database() -> Path:
     """A migrated database that houses copy."""
-    return migrated(tmp_path_factory.mktemp("spawner") / "empty.db")
+    return asyncio.run(template("spawner"))
 
 
 @pytest.fixture

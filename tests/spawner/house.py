@@ -1,6 +1,5 @@
 """A spawner for tests: settings, a fake meter, and a runtime whose agents are stand-ins."""
 
-import asyncio
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -9,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from infra.kit import ids, migrate, service
+from infra.kit import ids, migrate
 from infra.kit.clock import Clock
 from infra.kit.db import Database
 from spawner import layout, wire
@@ -19,6 +18,7 @@ from spawner.client import SpawnerClient
 from spawner.runtimes.process import ProcessRuntime
 from spawner.settings import Settings
 from spawner.wiring import Spawner
+from tests import quickly
 from tests.spawner import agents
 from tests.spawner.meter import FakeMeter, serving
 from tests.waiting import until
@@ -86,7 +86,7 @@ class House:
         chosen = self.processes(settings, runtime_class) if settings.runtime == "auto" else None
         async with (
             running(settings, chosen=chosen, clock=clock) as spawner,
-            service.serving(create_app(spawner), settings.listen, grace_s=1) as url,
+            quickly.serving(create_app(spawner), settings.listen) as url,
         ):
             client = SpawnerClient(url, SECRET)
             try:
@@ -131,18 +131,6 @@ class Working:
     def pid(self, tenant: str) -> int:
         """The agent's process."""
         return int(self.house.starts(tenant)[-1].split()[1])
-
-
-def migrated(path: Path) -> Path:
-    """An empty database of the newest shape at `path`, to be copied: migrating is slower than that."""
-
-    async def make() -> None:
-        db = Database(f"sqlite:///{path}")
-        await migrate.upgrade(db, "spawner")
-        await db.close()
-
-    asyncio.run(make())
-    return path
 
 
 @asynccontextmanager

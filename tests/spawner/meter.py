@@ -11,6 +11,7 @@ from infra.kit.errors import AlcoveError
 from infra.kit.metrics import Metrics
 from infra.kit.tracing import Tracing
 from metering_proxy import wire
+from tests import quickly
 
 
 class FakeMeter:
@@ -57,5 +58,5 @@ class FakeMeter:
 async def serving(url: str, secret: str) -> AsyncIterator[FakeMeter]:
     """A fake meter that answers at `url`."""
     meter = FakeMeter()
-    async with service.serving(meter.app(secret), url, grace_s=1):
+    async with quickly.serving(meter.app(secret), url):
         yield meter

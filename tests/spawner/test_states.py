@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from infra.kit import migrate
 from infra.kit.db import Database, Transaction
 from infra.kit.migrate import drift
 from spawner import states, wire
 from spawner.instances import Row, obtain
 from spawner.journal import Journal
 from spawner.models import metadata
+from tests.databases import to_head
 from tests.spawner.house import tenant
 
 Move = Callable[[Transaction, Row], Awaitable[Row]]
@@ -35,7 +35,7 @@ WAYS: dict[wire.State, list[wire.State]] = {
 
 @pytest.fixture
 async def migrated(db: Database) -> Database:
-    await migrate.upgrade(db, "spawner")
+    await to_head(db, "spawner")
     return db
 
 

@@ -1,6 +1,8 @@
 """`alcove run` as a person starts it, around stand-ins for the three services."""
 
+import contextlib
 import signal
+import socket
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,6 +53,17 @@ def test_run_starts_in_order_says_where_to_go_and_stops_in_order(start: Start) -
         *("serve gateway", "admin-link gateway", "stopped gateway", "stopped spawner"),
     ]
     assert sorted(run.journal()[9:]) == ["stopped metering_proxy", "sweep spawner"]
+
+
+def test_taken_port_is_named_in_one_line_when_a_first_run_moves(start: Start) -> None:
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):  # it is taken already
+            held.enter_context(socket.create_server(("127.0.0.1", 8000)))
+        run = start().ready()
+        port = run.state()["port"]
+        assert port != 8000
+        said = [line for line in run.output().splitlines() if "8000" in line]
+        assert said == [f"  ! Port 8000 is taken by another program; this run uses {port}"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,105 @@
+"""How much each tenant's data takes, beside what its plan allows: measured, told, and held to.
+
+No wall, since without a file system made for it none can be had: what an agent writes is found out by
+looking. Whoever is past the limit is put to sleep and wakes again when there is less or the plan allows
+more. What cannot be measured is counted, and never refused.
+"""
+
+import logging
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import update
+
+from infra.kit.db import Database
+from infra.kit.errors import AlcoveError
+from spawner import states
+from spawner.drive import Drivers
+from spawner.instances import Row, obtain, read_all
+from spawner.journal import Journal
+from spawner.metrics import SpawnerMetrics
+from spawner.models import instance
+from spawner.plans import Plans
+from spawner.runtimes import Runtime
+
+log = logging.getLogger(__name__)
+EVERY_S = 30.0
+WARNING = 0.8  # of what the plan allows
+_SHARE = 50  # measuring takes no more than a fiftieth of the time
+
+
+def refusal(row: Row, plans: Plans) -> AlcoveError | None:
+    """Why the tenant may not start: its data is past what its plan allows now. None: it may."""
+    limits = plans.limits(row.plan)
+    if row.stored_bytes is None or row.stored_bytes <= limits.storage_bytes:
+        return None
+    return AlcoveError(
+        "forbidden", f"{full(limits.storage_bytes)} and cannot wake.", reason="storage_full"
+    )
+
+
+def full(limit_bytes: int) -> str:
+    """The beginning of the sentence that a person reads."""
+    return f"Your assistant has filled the {limit_bytes / 1e9:.1f} GB that your plan gives it"
+
+
+@dataclass
+class Storage:
+    """Measures whoever may have changed: those awake, and those who are past their limit."""
+
+    db: Database
+    journal: Journal
+    runtime: Runtime
+    plans: Plans
+    drivers: Drivers
+    metrics: SpawnerMetrics
+    stop_timeout_s: float
+    _rest_until_s: float = 0.0
+
+    async def __call__(self) -> None:
+        """One round, unless the last one took so long that the next has to wait."""
+        began_s = time.monotonic()
+        if began_s < self._rest_until_s:
+            return
+        async with self.db.read() as reading:
+            rows = [row for row in await read_all(reading) if self._may_have_changed(row)]
+        await self.measure(rows)
+        took_s = time.monotonic() - began_s
+        self._rest_until_s = began_s + took_s * _SHARE
+
+    async def measure(self, rows: list[Row]) -> None:
+        """Measures these tenants and acts on what is found. Raises `unavailable`."""
+        wanted = {row.tenant: self.plans.limits(row.plan).storage_bytes for row in rows}
+        found = await self.runtime.stored(wanted)
+        for row in rows:
+            if row.tenant in found:
+                await self._note(row, found[row.tenant])
+        ratios = [found[who] / wanted[who] for who in found]
+        self.metrics.stored(
+            near=sum(WARNING <= ratio <= 1 for ratio in ratios),
+            full=sum(ratio > 1 for ratio in ratios),
+            unmeasured=len(wanted) - len(found),
+        )
+
+    def _may_have_changed(self, row: Row) -> bool:
+        return row.state == "ready" or refusal(row, self.plans) is not None
+
+    async def _note(self, row: Row, stored_bytes: int) -> None:
+        """Writes it down; puts to sleep whoever is awake and past the limit."""
+        try:
+            async with self.journal.transaction(row.tenant) as tx:
+                await tx.execute(
+                    update(instance)
+                    .where(instance.c.tenant == row.tenant)
+                    .values(stored_bytes=stored_bytes)
+                )
+                now = await obtain(tx, row.tenant)
+                if refusal(now, self.plans) is None or now.state != "ready":
+                    return
+                limit_bytes = self.plans.limits(now.plan).storage_bytes
+                message = f"{full(limit_bytes)}; it is put to sleep"
+                await states.to_stopping(tx, now, timeout_s=self.stop_timeout_s, message=message)
+        except states.Moved:
+            return
+        log.warning("storage full", extra={"tenant": row.tenant, "bytes": stored_bytes})
+        self.drivers.kick(row.tenant)
