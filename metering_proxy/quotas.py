@@ -63,17 +63,19 @@ class Quotas:
         return wire.Marks(marks=[_mark(row) for row in rows])
 
     async def tell_marks(self) -> None:
-        """Counts and logs marks that nobody has told of yet; each once, whichever process set it."""
-        untold = select(mark).where(mark.c.told_at.is_(None)).order_by(mark.c.at).limit(500)
+        """Counts and logs marks that nobody has told of yet; each once, however many processes look."""
+        untold = mark.c.told_at.is_(None)
+        told = []
         async with self._db.transaction() as tx:
-            rows = await tx.rows(untold)
-            for row in rows:
+            for row in await tx.rows(select(mark).where(untold).order_by(mark.c.at).limit(500)):
                 mine = [mark.c[column.name] == row[column.name] for column in mark.primary_key]
-                await tx.execute(update(mark).where(*mine).values(told_at=await tx.now_at()))
-        for row in rows:
+                telling = update(mark).where(untold, *mine).values(told_at=await tx.now_at())
+                if await tx.execute(telling):
+                    told.append(row)
+        for row in told:
             self._telemetry.marks.labels(row["kind"], str(row["percent"])).inc()
-            told = {"tenant": row["account"], "limit": row["kind"], "percent": row["percent"]}
-            _log.info("limit mark", extra=told)
+            passed = {"tenant": row["account"], "limit": row["kind"], "percent": row["percent"]}
+            _log.info("limit mark", extra=passed)
 
 
 async def _limits(

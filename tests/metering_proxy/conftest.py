@@ -1,38 +1,28 @@
 """A running meter for each test: on SQLite, or on both databases where a test asks for `both`."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from infra.kit import migrate
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database
 from metering_proxy.ledger.ledger import Ledger
+from tests.databases import template, to_head
 from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 
 
 @pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def migrated() -> Path:
     """A migrated SQLite database to copy, since migrating is slower than most tests."""
-    path = tmp_path_factory.mktemp("meter") / "meter.db"
-
-    async def make() -> None:
-        db = Database(f"sqlite:///{path}")
-        await migrate.upgrade(db, "metering_proxy")
-        await db.close()
-
-    asyncio.run(make())
-    return path
+    return asyncio.run(template("metering_proxy"))
 
 
 @pytest.fixture
-async def house(tmp_path: Path, migrated: Path) -> AsyncIterator[House]:
+async def house(tmp_path: Path) -> AsyncIterator[House]:
     """A meter on SQLite."""
-    shutil.copy(migrated, tmp_path / "meter.db")
     async with a_house(tmp_path, f"sqlite:///{tmp_path}/meter.db") as running:
         yield running
 
@@ -62,7 +52,7 @@ async def anthropic_tenant(house: House, scripted: ScriptedProvider) -> Tenant:
 async def clocked(database_url: str, clock: FakeClock) -> AsyncIterator[tuple[Database, Ledger]]:
     """A migrated database and a started ledger that lives by the test's clock."""
     db = Database(database_url, durable=True, clock=clock)
-    await migrate.upgrade(db, "metering_proxy")
+    await to_head(db, "metering_proxy")
     ledger = Ledger(db, lease_s=60, clock=clock)
     ledger.start()
     yield db, ledger

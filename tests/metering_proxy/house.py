@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 
 from infra.kit import client as kit_client
-from infra.kit import httpd, ids, migrate, service
+from infra.kit import httpd, ids
 from infra.kit.clock import Clock
 from infra.kit.db import Database, sql
 from infra.kit.relay import Timeouts
@@ -19,6 +19,8 @@ from metering_proxy.client import MeterClient
 from metering_proxy.egress.outside import Outside
 from metering_proxy.ledger.verify import Verdict, verify
 from metering_proxy.settings import MeterSettings
+from tests.databases import to_head
+from tests.quickly import serving
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
 
@@ -202,8 +204,8 @@ async def a_house(
         timeouts=timeouts,
         outside=outside,
     )
-    await migrate.upgrade(meter.db, "metering_proxy")
-    async with meter.running(), service.serving(meter.app, chosen.listen):
+    await to_head(meter.db, "metering_proxy")
+    async with meter.running(), serving(meter.app, chosen.listen):
         house = House(meter, MeterClient(chosen.listen, SECRET), root)
         try:
             yield house

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import shutil
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -192,10 +191,9 @@ class _Forgiving(SystemClock):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("golden", _ALL)
 async def test_caller_may_leave_after_every_byte(
-    tmp_path: Path, migrated: Path, scripted: ScriptedProvider, golden: Golden
+    tmp_path: Path, scripted: ScriptedProvider, golden: Golden
 ) -> None:
     scripted.always(reply=golden.reply)
-    shutil.copy(migrated, tmp_path / "meter.db")
     url = f"sqlite:///{tmp_path}/meter.db"
     async with a_house(tmp_path, url, clock=_Forgiving()) as house:
         await house.connect(scripted, golden.kind)

@@ -174,9 +174,8 @@ async def test_memory_stays_flat_over_a_thousand_bad_calls(house: House, tenant:
 
 
 async def test_bodies_under_way_are_bounded_for_the_process_not_for_each_caller(
-    tmp_path: Path, migrated: Path, scripted: ScriptedProvider
+    tmp_path: Path, scripted: ScriptedProvider
 ) -> None:
-    (tmp_path / "m.db").write_bytes(migrated.read_bytes())
     capacity = httpd.Capacity(body_bytes=3 * MIB)
     url = f"sqlite:///{tmp_path}/m.db"
     async with a_house(tmp_path, url, capacity=capacity) as house:
@@ -201,9 +200,8 @@ async def test_bodies_under_way_are_bounded_for_the_process_not_for_each_caller(
 
 
 async def test_body_that_drips_is_given_up_and_holds_nothing(
-    tmp_path: Path, migrated: Path, scripted: ScriptedProvider
+    tmp_path: Path, scripted: ScriptedProvider
 ) -> None:
-    (tmp_path / "m.db").write_bytes(migrated.read_bytes())
     capacity, limits = httpd.Capacity(), httpd.Limits(body_s=0.2)
     url = f"sqlite:///{tmp_path}/m.db"
     async with a_house(tmp_path, url, capacity=capacity, limits=limits) as house:

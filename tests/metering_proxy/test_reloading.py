@@ -25,9 +25,8 @@ requests_minute = 100
 
 
 @pytest.fixture
-async def own(tmp_path: Path, migrated: Path) -> AsyncIterator[House]:
+async def own(tmp_path: Path) -> AsyncIterator[House]:
     """A meter with plan and price files of its own."""
-    shutil.copy(migrated, tmp_path / "meter.db")
     files = {"plans_file": tmp_path / "plans.toml", "prices_file": tmp_path / "prices.toml"}
     files["plans_file"].write_text(_PLANS)
     shutil.copy(known.FILE, files["prices_file"])

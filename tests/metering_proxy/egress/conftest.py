@@ -1,7 +1,6 @@
 """A meter whose outside is one server on loopback."""
 
 import asyncio
-import shutil
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -36,11 +35,8 @@ async def server() -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def open_house(
-    tmp_path: Path, migrated: Path, names: Names, server: Server
-) -> AsyncIterator[House]:
+async def open_house(tmp_path: Path, names: Names, server: Server) -> AsyncIterator[House]:
     """A meter that reaches `server` under names that the test gives it."""
-    shutil.copy(migrated, tmp_path / "meter.db")
     plans = plans_file(tmp_path, server.port, deny='["denied.example"]')
     async with a_house(
         tmp_path, f"sqlite:///{tmp_path}/meter.db", outside=world(names), plans_file=plans
@@ -61,14 +57,11 @@ async def service(tmp_path: Path) -> AsyncIterator[Origin]:
 
 
 @pytest.fixture
-async def there(
-    tmp_path: Path, migrated: Path, service: Origin, clock: FakeClock
-) -> AsyncIterator[There]:
+async def there(tmp_path: Path, service: Origin, clock: FakeClock) -> AsyncIterator[There]:
     """A meter on the test's clock, and a tenant that is connected."""
     names = Names()
     names.say(NAME, [STAND_IN])
     trusting = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
-    shutil.copy(migrated, tmp_path / "meter.db")
     async with a_house(
         tmp_path,
         f"sqlite:///{tmp_path}/meter.db",

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from infra.kit import migrate
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from metering_proxy.egress.budget import FIRST_BYTES, PORTION_BYTES, Budget
 from metering_proxy.egress.rules import Rules
+from tests.databases import to_head
 from tests.waiting import until
 
 DAY = (0, 86_400_000)
@@ -21,7 +21,7 @@ NEXT = (86_400_000, 2 * 86_400_000)
 async def db(database_url: str, clock: FakeClock) -> AsyncIterator[Database]:
     """A migrated database."""
     opened = Database(database_url, durable=True, clock=clock)
-    await migrate.upgrade(opened, "metering_proxy")
+    await to_head(opened, "metering_proxy")
     yield opened
     await opened.close()
 

@@ -109,10 +109,9 @@ async def test_bytes_of_both_directions_are_counted(open_house: House, server: S
 
 
 async def test_tunnel_is_cut_and_the_next_refused_when_the_day_is_used_up(
-    tmp_path: Path, migrated: Path, names: Names, server: Server, clock: FakeClock
+    tmp_path: Path, names: Names, server: Server, clock: FakeClock
 ) -> None:
     plans = plans_file(tmp_path, server.port, bytes_day="500_000")
-    (tmp_path / "m.db").write_bytes(migrated.read_bytes())
     async with a_house(
         tmp_path,
         f"sqlite:///{tmp_path}/m.db",

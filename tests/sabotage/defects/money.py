@@ -9,6 +9,7 @@ _CORRECTIONS = "tests/metering_proxy/test_corrections.py"
 _CHANGES = "tests/metering_proxy/test_changes.py"
 
 _KEY_MODELS = "tests/metering_proxy/test_key_models.py"
+_MARKS = "tests/metering_proxy/test_marks.py"
 _OVERRIDES = "tests/metering_proxy/test_overrides.py"
 
 MONEY = [
@@ -170,5 +171,13 @@ MONEY = [
         old="    if type(value) is not int or value < 0:\n",
         new="    if not isinstance(value, int):\n",
         tests=("tests/metering_proxy/test_reloading.py::test_plans_with_a_mistake_change_nothing",),
+    ),
+    Defect(
+        name="tell-a-mark-twice",
+        why="a person would get the same warning from every process",
+        file="metering_proxy/quotas.py",
+        old="                telling = update(mark).where(untold, *mine)",
+        new="                telling = update(mark).where(*mine)",
+        tests=(f"{_MARKS}::test_mark_is_set_and_told_once_a_window_whoever_looks",),
     ),
 ]
