@@ -10,12 +10,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_message_typed_while_waking_is_kept_and_answered(tab: Tab, preview: Preview) -> None:
+    preview.assistant.may_wake.clear()
     page = await tab.go("/chat?scene=asleep")
     await expect(page.locator(".wake-card")).to_contain_text("Your assistant is waking up")
     await tab.say("emoji")
     await expect(page.locator("article.message.user.waiting")).to_contain_text(
         "Waiting until your assistant is awake"
     )
+    preview.assistant.may_wake.set()
     await tab.finished()
     await expect(page.locator(".wake-card")).to_have_count(0)
     await expect(page.locator("article.message.user.complete")).to_have_count(1)

@@ -14,6 +14,12 @@ from tests.pages.preview import frames, words
 from tests.pages.preview.frames import PHASES, Frame, now_ms
 
 
+def _set() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
 @dataclass
 class Assistant:
     """One person's assistant: conversations, the numbered log, and whoever listens."""
@@ -26,6 +32,7 @@ class Assistant:
     messages: dict[str, list[Frame]] = field(default_factory=dict)
     log: list[Frame] = field(default_factory=list)
     phases: list[Frame] = field(default_factory=list)
+    may_wake: asyncio.Event = field(default_factory=_set)
     pending: list[Frame] = field(default_factory=list)
     accepted: dict[str, Frame] = field(default_factory=dict)
     stopped: set[str] = field(default_factory=set)
@@ -112,13 +119,15 @@ class Assistant:
         task.add_done_callback(self.tasks.discard)
 
     async def wake(self, *, fails: bool = False, slow: float = 1.0) -> None:
-        """Goes through the spawner's phases; then delivers what waited."""
+        """Goes through the spawner's phases, the last when `may_wake` is set; then delivers what waited."""
         if self.state in ("creating", "starting", "ready"):
             return
         self.generation += 1
         for phase, state, seconds in PHASES:
             if fails and phase == "start":
                 phase, state = "failed", "failed"
+            if state == "ready":
+                await self.may_wake.wait()
             self.state = state if state != "absent" else "creating"
             frame = frames.phase(len(self.phases) + 1, phase, self.state, self.generation)
             self.phases.append(frame)
