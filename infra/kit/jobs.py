@@ -50,6 +50,10 @@ class Jobs:
         self._holder = ids.ulid()
         self._tasks: list[asyncio.Task[None]] = []
 
+    def named(self, name: str) -> Job:
+        """The job of that name, for whoever wants it run now: see `once`."""
+        return next(job for job in self._jobs if job.name == name)
+
     def start(self) -> None:
         """Begins, in tasks of the running loop."""
         self._tasks = [asyncio.create_task(self._repeat(job), name=job.name) for job in self._jobs]
