@@ -1,25 +1,26 @@
-"""How the control listener words its refusals, for its description: the shape of infra.kit.errors."""
+"""How the control listener words its refusals, for its description: the shape of infra.kit.errors.
+
+A schema and not a model: of a model FastAPI makes a field for each status of each route whenever an app is made.
+"""
 
 from typing import Any
 
-from pydantic import BaseModel
-
-
-class Coded(BaseModel):
-    """What went wrong: one of infra.kit.errors' codes, a sentence, and details for a machine."""
-
-    code: str
-    message: str
-    details: dict[str, Any] = {}
-    request_id: str = ""
-
-
-class Problem(BaseModel):
-    """A refusal."""
-
-    error: Coded
-
-
+_CODED: dict[str, Any] = {
+    "type": "object",
+    "description": "One of infra.kit.errors' codes, a sentence, and details for a machine.",
+    "properties": {
+        "code": {"type": "string"},
+        "message": {"type": "string"},
+        "details": {"type": "object"},
+        "request_id": {"type": "string"},
+    },
+    "required": ["code", "message"],
+}
+_PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "properties": {"error": _CODED},
+    "required": ["error"],
+}
 _WHEN = {
     400: "It makes no sense (`invalid`).",
     401: "The service secret is missing (`unauthorized`).",
@@ -31,5 +32,6 @@ _WHEN = {
     504: "A provider did not answer in time (`timeout`).",
 }
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": when} for status, when in _WHEN.items()
+    status: {"description": when, "content": {"application/json": {"schema": _PROBLEM}}}
+    for status, when in _WHEN.items()
 }

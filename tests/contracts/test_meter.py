@@ -10,8 +10,8 @@ from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from metering_proxy.client import MeterClient
 from tests.gateway.fake_meter import FakeMeter
-from tests.gateway.quickly import serving
 from tests.metering_proxy.house import SECRET, a_house
+from tests.quickly import serving
 from tests.scripted import ScriptedProvider
 
 KEY = "sk-provider-key-1234"

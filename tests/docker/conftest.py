@@ -1,5 +1,6 @@
 """A spawner's surroundings on a real engine, with an image whose agent is a stand-in."""
 
+import asyncio
 import io
 import os
 import tarfile
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.databases import template
 from tests.missing import lacks
-from tests.spawner.house import AGENTS, House, house, migrated
+from tests.spawner.house import AGENTS, House, house
 
 BASE = os.environ.get("ALCOVE_BASE_IMAGE", "alcove-base:bookworm")
 IMAGE = "alcove-test-agent:local"
@@ -47,9 +49,9 @@ def stand_in(docker_client: Any) -> str:
 
 
 @pytest.fixture(scope="session")
-def spawner_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def spawner_database() -> Path:
     """A migrated database that houses copy."""
-    return migrated(tmp_path_factory.mktemp("spawner") / "empty.db")
+    return asyncio.run(template("spawner"))
 
 
 @pytest.fixture

@@ -23,13 +23,12 @@ from gateway.models import account, tenant
 from gateway.pages.environment import TEMPLATES
 from gateway.settings import GatewaySettings
 from gateway.web.parts import Parts
-from infra.kit import migrate
 from infra.kit.clock import FakeClock
-from infra.kit.db import Database
+from tests.databases import template
 from tests.gateway.browser import ORIGIN, PASSWORD, Browser
 from tests.gateway.fake_meter import FakeMeter
 from tests.gateway.fake_spawner import FakeSpawner
-from tests.gateway.quickly import serving
+from tests.quickly import serving
 
 SECRET, DEPLOYMENT_SECRET = "service-" + "s" * 32, "deployment-" + "d" * 32
 # Everything that a test waits for, shorter than a person would bear.
@@ -114,17 +113,9 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def migrated() -> Path:
     """A database at head, copied for each test."""
-    path = tmp_path_factory.mktemp("gateway-db") / "gateway.db"
-
-    async def make() -> None:
-        db = Database(f"sqlite:///{path}")
-        await migrate.upgrade(db, "gateway")
-        await db.close()
-
-    asyncio.run(make())
-    return path
+    return asyncio.run(template("gateway"))
 
 
 def settings_for(tmp_path: Path, url: str = "", **changes: Any) -> GatewaySettings:

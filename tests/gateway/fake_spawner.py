@@ -16,7 +16,7 @@ from infra.kit.errors import AlcoveError
 from spawner import wire as spawner_wire
 from tests.gateway.fake_agent import FakeAgent, Memory
 from tests.gateway.fake_room import room
-from tests.gateway.quickly import serving
+from tests.quickly import serving
 
 Waking = Literal["at once", "when told", "fails"]
 

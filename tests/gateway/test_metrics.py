@@ -5,7 +5,7 @@ import aiohttp
 from gateway.app import control_app
 from gateway.limits import Bucket
 from tests.gateway.conftest import Gateway, Serve
-from tests.gateway.quickly import serving
+from tests.quickly import serving
 from tests.waiting import until
 
 

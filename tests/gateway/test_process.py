@@ -16,7 +16,7 @@ from tests.gateway.browser import ORIGIN, Browser
 from tests.gateway.conftest import DEPLOYMENT_SECRET, SECRET, Gateway
 from tests.gateway.fake_meter import FakeMeter
 from tests.gateway.fake_spawner import FakeSpawner
-from tests.gateway.quickly import serving
+from tests.quickly import serving
 from tests.waiting import until
 
 # each starts interpreters, which takes seconds

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.kit import migrate
 from infra.kit.address import parse
 from infra.kit.client import ServiceClient
 from infra.kit.db import Database
@@ -26,6 +25,7 @@ from infra.kit.errors import AlcoveError
 from metering_proxy.client import MeterClient
 from metering_proxy.wire import ModelRow, NewProvider, Provider
 from spawner.client import SpawnerClient
+from tests.databases import to_head
 from tests.journeys.processes import free_port, runs, spawn
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
@@ -85,7 +85,7 @@ class House:
         """Migrates every database and starts every service at once; returns when all are ready."""
         for service in SERVICES:
             db = Database(self.databases[service])
-            await migrate.upgrade(db, service)
+            await to_head(db, service)
             await db.close()
         await asyncio.gather(*(self.start_service(service) for service in SERVICES))
 
@@ -236,6 +236,7 @@ class House:
             "metering_proxy": {
                 "ALCOVE_METER_DATABASE_URL": self.databases["metering_proxy"],
                 "ALCOVE_METER_LISTEN": self.control("meter"),
+                "ALCOVE_METER_PROGRAMS_LISTEN": self.control("programs"),
                 "ALCOVE_METER_LOOPBACK_PROVIDERS": ",",
             },
             "spawner": {
@@ -253,6 +254,7 @@ class House:
                 "ALCOVE_PUBLIC_URL": self.url,
                 "ALCOVE_SPAWNER_URL": self.control("spawner"),
                 "ALCOVE_METER_URL": self.control("meter"),
+                "ALCOVE_METER_PROGRAMS_URL": self.control("programs"),
                 "ALCOVE_DEPLOYMENT_SECRET": self._deployment_secret,
             },
         }[service]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from infra.cli import home, meter
-from infra.kit import migrate
 from infra.kit.db import Database, sql
 from metering_proxy.providers import known
+from tests.databases import to_head
 
 
 def test_prices_are_compared_in_the_meters_own_process(
@@ -38,7 +38,7 @@ def test_ledger_is_proven_and_a_wrong_sum_is_told(
 
     async def make(*statements: str) -> None:
         db = Database(f"sqlite:///{tmp_path}/data/meter.db")
-        await migrate.upgrade(db, "metering_proxy")
+        await to_head(db, "metering_proxy")
         async with db.transaction() as tx:
             for statement in statements:
                 await tx.execute(sql(statement))

@@ -1,6 +1,6 @@
 """Serving without waiting: what `infra.kit.service.serving` does, less the ticks of a graceful end.
 
-Hundreds of servers live and die in these tests; how the real one ends is tested in test_process.py.
+Hundreds of servers live and die in these tests; how the real one ends is tested in tests/gateway/test_process.py.
 """
 
 import asyncio
