@@ -38,10 +38,12 @@ from gateway.web.guard import RequestGuard
 from gateway.web.headers import SecurityHeaders
 from gateway.web.origin import SameOrigin
 from gateway.web.parts import Parts
+from gateway.web.programs import Programs
 from infra.kit import service
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
+from infra.kit.relay import ProtocolUpstream, Timeouts
 from infra.kit.seal import Sealer
 from infra.kit.tracing import Tracing
 from metering_proxy.client import MeterClient
@@ -117,6 +119,7 @@ def build(
         quotas=Quotas(meter, clock),
         instances=instances,
         upstreams=upstreams,
+        programs=_programs(settings, limits),
         relay=relay,
         pending=store,
         delivery=Delivery(db, store, instances, relay, hub, background, limits, clock, metrics),
@@ -141,6 +144,8 @@ async def running(app: FastAPI) -> AsyncIterator[None]:
         await supervisor.stop()
         await here.background.close()
         await here.upstreams.close()
+        if here.programs is not None:
+            await here.programs.close()
         await here.meter.close()
         await here.spawner.close()
         await here.db.close()
@@ -159,12 +164,31 @@ def control_app(app: FastAPI) -> FastAPI:
     return control
 
 
+def _programs(settings: GatewaySettings, limits: Limits) -> ProtocolUpstream | None:
+    """The meter's door for people's programs, where the settings name one."""
+    if settings.meter_programs_url is None:
+        return None
+    timeouts = Timeouts(
+        connect_s=2, first_byte_s=limits.program_first_byte_s, idle_s=limits.program_idle_s
+    )
+    return ProtocolUpstream(
+        settings.meter_programs_url, timeouts=timeouts, limit=2 * limits.program_calls
+    )
+
+
 def _guard(app: FastAPI, here: Parts, tracing: Tracing) -> None:
     """What stands around the routes; the last added is the outermost."""
     settings = here.settings
     app.add_middleware(SameOrigin, origins=settings.origins)
     app.add_middleware(RequestGuard, hosts=settings.hosts, limits=here.limits, crowded=Crowding())
     app.add_middleware(errors.Faults)
+    app.add_middleware(
+        Programs,
+        upstream=here.programs,
+        hosts=settings.hosts,
+        limits=here.limits,
+        crowded=Crowding(),
+    )
     service.install(
         app,
         metrics=here.metrics,

@@ -43,6 +43,13 @@ class Limits:
     relay_total_s: float = 18.0
     relay_in_flight: int = 32
 
+    # Programs with a key (the meter's own bound on a body is the same).
+    program_body_bytes: int = 34 * 1024 * 1024
+    program_bytes_in_flight: int = 128 * 1024 * 1024
+    program_calls: int = 512
+    program_first_byte_s: float = 620.0
+    program_idle_s: float = 180.0
+
     # Streams.
     streams_per_tenant: int = 24
     stream_s: float = 600.0

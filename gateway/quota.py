@@ -60,7 +60,7 @@ class View:
             "resets_at": self.resets_at,
             "level": self.level,
             "credit_nanos": self.credit_nanos,
-            "marks": [mark.text for mark in self.marks],
+            "marks": [f"{mark.text}." for mark in self.marks],
         }
 
     def for_stream(self, plan_title: str) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _in_words(mark: wire.Mark) -> Mark:
     measure, _, period = mark.kind.partition("_")
     thing, verb = _MEASURES.get(measure, (measure, "is"))
     whose = _PERIODS.get(period, "the")
-    text = f"{mark.percent} % of {whose} {thing} {verb} used."
+    text = f"More than {mark.percent} % of {whose} {thing} {verb} used"
     return Mark(f"{mark.kind}.{mark.starts_at}.{mark.percent}", mark.percent, text)
 
 

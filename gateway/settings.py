@@ -32,6 +32,7 @@ class GatewaySettings(Settings):
     public_url: str
     spawner_url: str
     meter_url: str
+    meter_programs_url: str | None = None
     gateway_trusted_proxies: str = ""
     gateway_signup: Literal["open", "closed"] = "open"
 
@@ -42,7 +43,9 @@ class GatewaySettings(Settings):
             raise ValueError("needs at least 32 characters of its own")
         return value
 
-    @field_validator("gateway_listen", "gateway_control", "spawner_url", "meter_url")
+    @field_validator(
+        "gateway_listen", "gateway_control", "spawner_url", "meter_url", "meter_programs_url"
+    )
     @classmethod
     def _an_address(cls, value: str | None) -> str | None:
         try:

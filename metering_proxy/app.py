@@ -3,6 +3,7 @@
 `create_app` gives the control application; `Meter.running` brings the tenants' side to life beside it.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side.call import Calls
 from metering_proxy.tenant_side.door import Door
 from metering_proxy.tenant_side.listeners import Listeners
+from metering_proxy.tenant_side.programs import Programs
 from metering_proxy.tenants import Tenants
 from metering_proxy.usage import Reports
 
@@ -81,6 +83,7 @@ class Meter:
     calls: Calls
     egress: Egress
     listeners: Listeners
+    programs: Programs
     quotas: Quotas
     reloading: Reloading
     metrics: Metrics
@@ -102,12 +105,14 @@ class Meter:
         self.ledger.start()
         await self.ledger.sweep()
         await self.listeners.open_all(await self.keys.load())
+        await self.programs.open()
         self.changes.start()
         self.jobs.start()
         try:
             yield
         finally:
-            await self.listeners.shut(self.settings.stream_grace_s)
+            grace_s = self.settings.stream_grace_s
+            await asyncio.gather(self.programs.shut(grace_s), self.listeners.shut(grace_s))
             await self.calls.close()
             await self.jobs.stop()
             await self.changes.close()
@@ -160,9 +165,8 @@ def create_app(
     )
     egress = Egress(db, tenants, settings.sealer, providers, metrics.registry, now, outside)
     door = Door(keys, tenants, catalog, calls, egress, telemetry, now)
-    listeners = Listeners(
-        door.answer, settings.sockets_dir, limits or _LIMITS, capacity or httpd.Capacity()
-    )
+    shared = capacity or httpd.Capacity()
+    listeners = Listeners(door.answer, settings.sockets_dir, limits or _LIMITS, shared)
     quotas = Quotas(db, tenants, telemetry, now)
     reloading = Reloading(
         plans_file=settings.plans_file,
@@ -209,6 +213,7 @@ def create_app(
         calls=calls,
         egress=egress,
         listeners=listeners,
+        programs=Programs(door.answer, settings.programs_listen, shared),
         quotas=quotas,
         reloading=reloading,
         metrics=metrics,

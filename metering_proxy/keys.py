@@ -31,6 +31,7 @@ class Key:
     holder: str
     until_at: int | None = None
     models: tuple[str, ...] | None = None
+    of_a_person: bool = False
 
     def offers(self, model: str) -> bool:
         """Whether it is for that model, by its canonical id."""
@@ -162,6 +163,7 @@ async def _read(
             holder=f"api key {row['id']}",
             until_at=row["expires_at"],
             models=None if row["models"] is None else _patterns(row["models"]),
+            of_a_person=True,
         )
         for row in await reading.rows(held)
     ]

@@ -29,6 +29,7 @@ class MeterSettings(Settings):
     )
     database_url: DatabaseUrl = Field(validation_alias="ALCOVE_METER_DATABASE_URL", repr=False)
     listen: str = Field(validation_alias="ALCOVE_METER_LISTEN")
+    programs_listen: str | None = Field(None, validation_alias="ALCOVE_METER_PROGRAMS_LISTEN")
     sockets_dir: Path = Field(validation_alias="ALCOVE_SOCKETS_DIR")
     local_model_url: str | None = Field(None, validation_alias="ALCOVE_METER_LOCAL_MODEL_URL")
     embeddings_url: str | None = Field(None, validation_alias="ALCOVE_METER_EMBEDDINGS_URL")
@@ -52,7 +53,7 @@ class MeterSettings(Settings):
         """Seals with the current key, opens with that and the old ones."""
         return Sealer.from_secrets(self.sealing_key, *self.sealing_keys_old)
 
-    @field_validator("listen", "local_model_url", "embeddings_url")
+    @field_validator("listen", "programs_listen", "local_model_url", "embeddings_url")
     @classmethod
     def _an_address(cls, value: str | None) -> str | None:
         return value if value is None else _checked(value)

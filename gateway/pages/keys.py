@@ -151,7 +151,7 @@ async def _show(
     context: dict[str, Any] = {
         "programs": programs,
         "providers": providers,
-        "address": f"{here.settings.public_url}/v1",
+        "address": here.settings.public_url if here.programs else None,
         "fresh": fresh.model_dump() if fresh else None,
         "form": form_name,
         "errors": errors or {},

@@ -26,6 +26,7 @@ from gateway.tenants.outbox import Outbox
 from gateway.web.cookies import Cookies
 from infra.kit.clock import Clock
 from infra.kit.db import Database
+from infra.kit.relay import ProtocolUpstream
 from metering_proxy.client import MeterClient
 from spawner.client import SpawnerClient
 
@@ -50,6 +51,7 @@ class Parts:
     quotas: Quotas
     instances: Instances
     upstreams: Upstreams
+    programs: ProtocolUpstream | None
     relay: Relay
     pending: PendingStore
     delivery: Delivery

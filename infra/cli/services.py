@@ -93,6 +93,7 @@ def _gateway(home: Home, port: int | None) -> dict[str, str]:
         "ALCOVE_PUBLIC_URL": public_url(listen),
         "ALCOVE_SPAWNER_URL": _control(home, "spawner"),
         "ALCOVE_METER_URL": _control(home, "meter"),
+        "ALCOVE_METER_PROGRAMS_URL": _control(home, "programs"),
         "ALCOVE_DEPLOYMENT_SECRET_FILE": str(home.secret_file("deployment_secret")),
         "ALCOVE_SEALING_KEY_FILE": str(home.secret_file("gateway_sealing_key")),
     }
@@ -114,6 +115,7 @@ def _meter(home: Home, _port: int | None) -> dict[str, str]:
     settings = {
         "ALCOVE_METER_DATABASE_URL": _database(home, "meter"),
         "ALCOVE_METER_LISTEN": _control(home, "meter"),
+        "ALCOVE_METER_PROGRAMS_LISTEN": _control(home, "programs"),
         "ALCOVE_SEALING_KEY_FILE": str(home.secret_file("meter_sealing_key")),
     }
     variable = {

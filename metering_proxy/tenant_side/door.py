@@ -1,4 +1,4 @@
-"""The door of a tenant's socket: whose key it is, and refusals. Calls are call.py's matter.
+"""The door of a tenant's socket, and of people's programs: whose key it is, and refusals. Calls are call.py's.
 
 Any path that wires/paths.py does not name does not exist: an upstream path without a meter would be free.
 """
@@ -57,7 +57,7 @@ class Door:
                 await self._refuse(exchange, _internal(), call_id)
 
     async def _answer(self, exchange: Exchange, call_id: str) -> None:
-        if self._egress.takes(exchange):
+        if self._egress.takes(exchange) and not exchange.at_the_door_of_programs:
             key = await self._authenticate(exchange)
             await self._egress.answer(exchange, key.tenant, headers.keys(exchange).pop(), call_id)
             return
@@ -76,17 +76,23 @@ class Door:
             await self._calls.answer(exchange, *found, key, call_id)
 
     async def _authenticate(self, exchange: Exchange) -> Key:
-        """The live key of this listener's tenant that the request shows. Raises `unauthorized`."""
+        """The live key of this listener's tenant that the request shows. Raises `unauthorized`.
+
+        At the door of programs: a key that a person holds, and its tenant is the exchange's from here on.
+        """
         shown = headers.keys(exchange)
         if not shown:
             raise AlcoveError("unauthorized", "a key is needed", reason="no_key")
         if len(shown) > 1:
             raise AlcoveError("unauthorized", "two different keys were shown", reason="two_keys")
         key = self._keys.find(shown.pop())
+        if key is not None and exchange.at_the_door_of_programs and key.of_a_person:
+            exchange.tenant = key.tenant
+            log.bind(tenant=key.tenant)
         if key is not None and key.tenant == exchange.tenant:
             exchange.trust()
             return key
-        if key is not None:
+        if key is not None and exchange.tenant:
             await self._audit(exchange.tenant, key)
         raise AlcoveError("unauthorized", "this key does not open this door", reason="key")
 

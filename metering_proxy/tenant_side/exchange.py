@@ -8,13 +8,23 @@ from collections.abc import Sequence
 
 from infra.kit.httpd import Request, Tunnel
 
+EVERYBODY = ""
+
 
 class Exchange:
-    """A request that has come in at a tenant's socket. `tenant`, `generation`: whose socket it is."""
+    """A request that has come in at a tenant's socket. `tenant`, `generation`: whose socket it is.
+
+    At the door of programs `tenant` is EVERYBODY until a key has said whose call it is.
+    """
 
     def __init__(self, request: Request, tenant: str, generation: int) -> None:
         self._request = request
         self.tenant, self.generation = tenant, generation
+
+    @property
+    def at_the_door_of_programs(self) -> bool:
+        """Whether it came in where the key says whose it is, and not at a tenant's own socket."""
+        return self.generation == 0
 
     @property
     def gone(self) -> bool:

@@ -124,11 +124,11 @@ async def test_highest_mark_of_a_window_is_told_in_stream_and_page(gateway: Gate
         await until(lambda: stream.named("quota"))
         assert stream.named("quota")[-1]["mark"] == {
             "key": "charge_month.1.80",
-            "text": "80 % of this month's quota is used.",
+            "text": "More than 80 % of this month's quota is used",
         }
     page = await ada.visit("/usage")
-    assert "80 % of this month&#39;s quota is used." in page.text
-    assert "50 % of today&#39;s tokens are used." in page.text
+    assert "More than 80 % of this month&#39;s quota is used." in page.text
+    assert "More than 50 % of today&#39;s tokens are used." in page.text
     assert "50 % of this month" not in page.text
 
 

@@ -79,7 +79,10 @@ def quota(percent: int) -> Frame:
     """The quota's state, unnumbered, with its words ready-made."""
     steps = ((100, "out"), (95, "low"), (80, "near"), (0, "ok"))
     passed = next((least for least in (95, 80, 50) if percent >= least), None)
-    mark = {"key": f"charge_month.1.{passed}", "text": f"{passed} % of this month's quota is used."}
+    mark = {
+        "key": f"charge_month.1.{passed}",
+        "text": f"More than {passed} % of this month's quota is used",
+    }
     return {
         "type": "CUSTOM",
         "name": "quota",

@@ -47,7 +47,7 @@ KEYS: dict[str, Any] = {
         },
         {"id": "openai", "name": "OpenAI", "usable": True, "own": None},
     ],
-    "address": "https://alcove.example/v1",
+    "address": "https://alcove.example",
     "fresh": None,
     "form": None,
     "errors": {},

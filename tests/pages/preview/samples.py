@@ -116,7 +116,9 @@ def quota(percent: int, level: str) -> dict[str, Any]:
         "level": level,
         "credit_nanos": 4_200_000_000 if level == "credit" else 0,
         "marks": [
-            f"{step} % of this month's quota is used." for step in (95, 80, 50) if percent >= step
+            f"More than {step} % of this month's quota is used."
+            for step in (95, 80, 50)
+            if percent >= step
         ][:1],
     }
 
