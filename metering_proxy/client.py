@@ -166,6 +166,16 @@ class MeterClient:
         async for chunk in self._service.chunks("/usage/export", params=params):
             yield chunk
 
+    async def requests(
+        self, *, tenant: str | None = None, before: str | None = None, limit: int = 50
+    ) -> wire.RequestRows:
+        """Ended calls, newest first; `before` is an answer's `next`."""
+        params: dict[str, str | int] = {"limit": limit}
+        params |= {k: v for k, v in (("tenant", tenant), ("before", before)) if v is not None}
+        return wire.RequestRows.model_validate(
+            await self._service.call("GET", "/requests", params=params)
+        )
+
     async def request(self, request_id: str) -> wire.RequestDetail:
         """Everything that is kept of one call. Raises `not_found`."""
         answer = await self._service.call("GET", f"/requests/{request_id}")

@@ -1,10 +1,11 @@
-"""One call in every detail: its hold, the entries of its attempts and corrections, the price row behind them."""
+"""Calls that have ended, newest first, and one call in every detail: its hold, the entries of its attempts and
+corrections, the price row behind them."""
 
 import json
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import RowMapping, and_, or_, select
 
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
@@ -21,6 +22,26 @@ class Requests:
 
     def __init__(self, db: Database, catalog: Catalog) -> None:
         self._db, self._catalog = db, catalog
+
+    async def listed(
+        self, account: str | None, before: tuple[int, str] | None, limit: int
+    ) -> wire.RequestRows:
+        """Calls of one tenant or of all, newest first, from behind `before` (started, id) on."""
+        usage = select(entry).where(entry.c.kind == "usage")
+        if account is not None:
+            usage = usage.where(entry.c.account == account)
+        if before is not None:
+            at, last = before
+            older = and_(entry.c.started_at == at, entry.c.request_id < last)
+            usage = usage.where(or_(entry.c.started_at < at, older))
+        newest = usage.order_by(entry.c.started_at.desc(), entry.c.request_id.desc())
+        async with self._db.read() as reading:
+            rows = await reading.rows(newest.limit(limit + 1))
+        shown = rows[:limit]
+        onward = None
+        if len(rows) > limit:
+            onward = f"{shown[-1]['started_at']}.{shown[-1]['request_id']}"
+        return wire.RequestRows(rows=[_row(row) for row in shown], next=onward)
 
     async def detail(self, request_id: str) -> wire.RequestDetail:
         """Everything about one call. Raises `not_found`."""
@@ -55,6 +76,16 @@ class Requests:
                     if price.id == price_id:
                         return _rates(price)
         return None
+
+
+def _row(row: RowMapping) -> wire.RequestRow:
+    names = wire.RequestRow.model_fields.keys() - {"id", "tenant", "estimated"}
+    return wire.RequestRow(
+        id=row["request_id"],
+        tenant=row["account"],
+        estimated=bool(row["estimated"]),
+        **{name: row[name] for name in names},
+    )
 
 
 def _of_the_hold(hold: RowMapping | None) -> dict[str, Any]:

@@ -47,6 +47,16 @@ def router(
     async def query(asked: wire.TenantsQuery) -> wire.TenantsPage:
         return await reports.tenants(asked)
 
+    @api.get("/requests")
+    async def listed(
+        tenant: Whose = None,
+        before: Annotated[
+            str | None, Query(pattern=r"^[0-9]{1,16}\.[A-Za-z0-9_.:-]{1,64}$")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    ) -> wire.RequestRows:
+        return await requests.listed(tenant, _place(before), limit)
+
     @api.get("/requests/{request}")
     async def detail(request: Name) -> wire.RequestDetail:
         return await requests.detail(request)
@@ -56,6 +66,13 @@ def router(
         return await repricing.reprice(asked)
 
     return api
+
+
+def _place(before: str | None) -> tuple[int, str] | None:
+    if before is None:
+        return None
+    at, _, request = before.partition(".")
+    return int(at), request
 
 
 def _names(text: str) -> Sequence[str]:

@@ -78,6 +78,34 @@ class TenantsPage(Shape):
     totals: SpendTotals
 
 
+class RequestRow(Shape):
+    """One ended call as its entry of usage says; corrections of it are in its detail."""
+
+    id: str
+    tenant: str
+    started_at: int
+    at: int
+    wire: str
+    provider: str
+    model: str
+    payer: str
+    outcome: str
+    estimated: bool
+    input_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    cost_nanos: int
+    charge_nanos: int
+
+
+class RequestRows(Shape):
+    """Calls, newest first. `next`: what to ask for `before` to go on; null at the end."""
+
+    rows: list[RequestRow]
+    next: str | None
+
+
 class RequestEntry(Shape):
     """One ledger entry of a request: usage of an attempt, or a correction with signed differences."""
 
