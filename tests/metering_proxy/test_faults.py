@@ -90,6 +90,21 @@ async def test_every_fault_is_settled_once_and_its_bytes_are_the_providers(
     gate.open()
 
 
+async def test_stream_may_last_as_long_as_its_bytes_keep_coming(
+    tmp_path: Path, scripted: ScriptedProvider
+) -> None:
+    slow = [part for n in range(8) for part in (f"{n} ", s.Delay(0.25))]
+    scripted.then(reply=s.text(*slow).using(20, 9))
+    quick = Timeouts(connect_s=0.6, first_byte_s=0.6, idle_s=0.6)
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", timeouts=quick) as house:
+        await house.connect(scripted)
+        tenant = await house.tenant()
+        answer = await tenant.chat(stream=True)
+        assert (answer.status, answer.cut) == (200, False)
+        [entry] = await house.entries(tenant)
+        assert (entry["outcome"], entry["output_tokens"]) == ("complete", 9)
+
+
 def _deflated(data: bytes) -> bytes:
     return zlib.compress(data)
 

@@ -1,6 +1,8 @@
 """The wall at a tenant's socket: whose key it is, what exists there, and what silence can do to others."""
 
 import asyncio
+import io
+import json
 import socket
 import time
 from pathlib import Path
@@ -174,6 +176,52 @@ async def test_body_that_is_too_large_is_refused_before_it_is_read(
     answer = await _raw(tenant.socket, f"{head}content-length: 40000000\r\n\r\n".encode())
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b'"request_too_large"' in answer
+
+
+async def test_body_of_twelve_megabytes_is_an_ordinary_one(
+    house: House, tenant: Tenant, scripted: ScriptedProvider
+) -> None:
+    scripted.then(reply=s.text("a cat").using(10, 2))
+    picture = {"url": "data:image/png;base64," + "A" * 12_000_000}
+    said = [{"type": "text", "text": "what is this?"}, {"type": "image_url", "image_url": picture}]
+    body = {"model": "default", "messages": [{"role": "user", "content": said}]}
+    rich = await house.tenant("plus")
+    sent = io.BytesIO(json.dumps(body).encode())
+    shown = {"authorization": f"Bearer {rich.key}"}
+    url = "http://localhost/v1/chat/completions"
+    async with rich.session.post(url, data=sent, headers=shown) as answer:
+        assert answer.status == 200
+    assert len(scripted.requests[-1].body) > 12_000_000
+    await house.entries(rich)
+
+
+async def test_body_names_neither_who_pays_nor_where_it_goes(
+    house: House, tenant: Tenant, scripted: ScriptedProvider
+) -> None:
+    scripted.then(reply=s.text("x").using(10, 2))
+    other = await house.tenant()
+    elsewhere = "http://127.0.0.1:1"
+    body = {
+        "model": "default",
+        "messages": [{"role": "user", "content": "hi"}],
+        "user": other.id,
+        "metadata": {"user_id": other.id, "tenant": other.id},
+        **dict.fromkeys(("api_base", "base_url", "custom_llm_provider"), elsewhere),
+    }
+    answer = await tenant.post(
+        "/v1/chat/completions",
+        body,
+        x_portkey_custom_host=elsewhere,
+        x_alcove_tenant=other.id,
+        x_forwarded_host=elsewhere,
+        x_tenant=other.id,
+    )
+    assert answer.status == 200
+    await house.entries(tenant)
+    assert await house.rows("SELECT * FROM entry WHERE account = :a", a=other.id) == []
+    sent = str(scripted.requests[-1].raw_headers).lower()
+    assert elsewhere not in sent
+    assert tenant.id not in sent + scripted.requests[-1].body.decode()
 
 
 async def test_connection_is_turned_away_when_all_listeners_together_hold_too_many(
