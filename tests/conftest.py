@@ -1,6 +1,7 @@
 """Fixtures that every room may use. What this machine lacks is said in one line, never passed over in
 silence: a skip by default, a failure with ALCOVE_REQUIRE_ALL=1."""
 
+import gc
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -145,3 +146,9 @@ def _engine() -> Any:
     except (DockerException, OSError):
         return None
     return client
+
+
+def pytest_collection_finish() -> None:
+    """Takes what was imported and collected out of the garbage collector's sight: it stays till the end."""
+    gc.collect()
+    gc.freeze()

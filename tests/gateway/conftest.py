@@ -24,6 +24,7 @@ from gateway.pages.environment import TEMPLATES
 from gateway.settings import GatewaySettings
 from gateway.web.parts import Parts
 from infra.kit.clock import FakeClock
+from tests.compiled import Compiled
 from tests.databases import template
 from tests.gateway.browser import ORIGIN, PASSWORD, Browser
 from tests.gateway.fake_meter import FakeMeter
@@ -118,6 +119,12 @@ def migrated() -> Path:
     return asyncio.run(template("gateway"))
 
 
+@pytest.fixture(scope="session")
+def compiled() -> Compiled:
+    """Templates that any gateway of this process has compiled."""
+    return Compiled()
+
+
 def settings_for(tmp_path: Path, url: str = "", **changes: Any) -> GatewaySettings:
     """Settings of a gateway in `tmp_path`."""
     values: dict[str, Any] = {
@@ -143,7 +150,9 @@ Serve = Callable[..., Awaitable[Gateway]]
 
 
 @pytest.fixture
-async def serve(tmp_path: Path, dist: Path, migrated: Path) -> AsyncIterator[Serve]:
+async def serve(
+    tmp_path: Path, dist: Path, migrated: Path, compiled: Compiled
+) -> AsyncIterator[Serve]:
     """Starts gateways over one database and one set of rooms; ends them all after the test."""
     if not (tmp_path / "gateway.db").exists():
         shutil.copy(migrated, tmp_path / "gateway.db")
@@ -165,6 +174,7 @@ async def serve(tmp_path: Path, dist: Path, migrated: Path) -> AsyncIterator[Ser
                 passwords=fast_passwords(),
                 dist=dist,
             )
+            app.state.parts.pages.bytecode_cache = compiled
             await stack.enter_async_context(running(app))
             url = await stack.enter_async_context(serving(app, "http://127.0.0.1:0"))
             made = Gateway(url, app, meter, spawner)

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from jinja2 import Environment
 
 from gateway.pages.environment import DIST, TEMPLATES, environment
 from tests.pages.preview import samples
@@ -19,10 +20,16 @@ COMMON = {
 HOSTILE = "<script>alert(1)</script>\"'&"
 
 
+@pytest.fixture(scope="module")
+def templates(built: None) -> Environment:
+    """The pages' environment."""
+    return environment(DIST)
+
+
 @pytest.mark.parametrize("address", PAGES)
-def test_page_renders_without_inline_script_or_style(built: None, address: str) -> None:
+def test_page_renders_without_inline_script_or_style(templates: Environment, address: str) -> None:
     template, context = PAGES[address]
-    html = environment(DIST).get_template(template).render(**COMMON | {"path": address} | context)
+    html = templates.get_template(template).render(**COMMON | {"path": address} | context)
     assert '<html lang="en" data-theme="dark">' in html
     assert not re.search(r"<[^>]*\sstyle=", html)
     assert not re.search(r"<[^>]*\son[a-z]+=", html)
@@ -32,17 +39,17 @@ def test_page_renders_without_inline_script_or_style(built: None, address: str) 
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_every_form_that_posts_carries_the_token(built: None, address: str) -> None:
+def test_every_form_that_posts_carries_the_token(templates: Environment, address: str) -> None:
     template, context = PAGES[address]
-    html = environment(DIST).get_template(template).render(**COMMON | context)
+    html = templates.get_template(template).render(**COMMON | context)
     forms = re.findall(r'<form[^>]*method="post".*?</form>', html, re.DOTALL)
     assert all('name="x-csrf-token" value="token-of-the-session"' in form for form in forms)
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_every_field_has_a_name_that_is_read_aloud(built: None, address: str) -> None:
+def test_every_field_has_a_name_that_is_read_aloud(templates: Environment, address: str) -> None:
     template, context = PAGES[address]
-    html = environment(DIST).get_template(template).render(**COMMON | context)
+    html = templates.get_template(template).render(**COMMON | context)
     labels = set(re.findall(r'<label[^>]*\bfor="([^"]+)"', html))
     for field in re.findall(r"<(?:input|select|textarea)\b[^>]*>", html):
         if re.search(r'type="(hidden|radio|checkbox)"', field) or 'aria-hidden="true"' in field:
@@ -51,11 +58,12 @@ def test_every_field_has_a_name_that_is_read_aloud(built: None, address: str) ->
         assert "aria-label=" in field or (found and found.group(1) in labels), field
 
 
-def test_what_people_type_is_shown_as_text(built: None) -> None:
-    made = environment(DIST)
+def test_what_people_type_is_shown_as_text(templates: Environment) -> None:
     _, context = PAGES["/admin/tenants"]
     row = samples.tenants(1)[0] | {"email": HOSTILE}
-    html = made.get_template("admin/_tenants.html").render(**COMMON | context | {"rows": [row]})
+    html = templates.get_template("admin/_tenants.html").render(
+        **COMMON | context | {"rows": [row]}
+    )
     assert "<script>alert" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     boot = {
@@ -66,11 +74,11 @@ def test_what_people_type_is_shown_as_text(built: None) -> None:
         "demo_model": False,
         "plan": "Free",
     }
-    html = made.get_template("chat.html").render(**COMMON | {"boot": boot})
+    html = templates.get_template("chat.html").render(**COMMON | {"boot": boot})
     assert "<script>alert" not in html
 
 
-def test_chart_and_its_table_say_the_same(built: None) -> None:
+def test_chart_and_its_table_say_the_same(templates: Environment) -> None:
     chart = {
         "series": ["m"],
         "days": [
@@ -84,7 +92,7 @@ def test_chart_and_its_table_say_the_same(built: None) -> None:
         ],
     }
     source = '{% from "_charts.html" import stacked_days with context %}{{ stacked_days(chart, "Q?", "UTC") }}'
-    html = environment(DIST).from_string(source).render(chart=chart)
+    html = templates.from_string(source).render(chart=chart)
     assert html.count("$1.50") == 4  # the bar's words, its series, and two cells of the table
     (height,) = re.findall(r'class="series-1"[^>]*height="([\d.]+)%"', html)
     assert float(height) == pytest.approx(75)  # of an axis that ends at $2
@@ -101,8 +109,10 @@ def test_every_template_is_previewed() -> None:
     assert pages - frames == shown
 
 
-def test_demonstration_is_said_to_be_one_until_something_else_can_answer(built: None) -> None:
-    page = environment(DIST).get_template("admin/providers.html")
+def test_demonstration_is_said_to_be_one_until_something_else_can_answer(
+    templates: Environment,
+) -> None:
+    page = templates.get_template("admin/providers.html")
     alone, beside = (
         page.render(**COMMON | PAGES[address][1])
         for address in ("/admin/providers/none", "/admin/providers")
@@ -115,8 +125,8 @@ def test_demonstration_is_said_to_be_one_until_something_else_can_answer(built: 
     assert "<h2>" not in unknown
 
 
-def test_what_was_found_on_the_machine_is_not_offered_for_change(built: None) -> None:
-    page = environment(DIST).get_template("admin/providers.html")
+def test_what_was_found_on_the_machine_is_not_offered_for_change(templates: Environment) -> None:
+    page = templates.get_template("admin/providers.html")
     html = page.render(**COMMON | PAGES["/admin/providers"][1])
     for local in (samples.DEMO["id"], samples.EMBEDDINGS["id"]):
         assert f'action="/admin/providers/{local}/probes"' in html
@@ -126,8 +136,8 @@ def test_what_was_found_on_the_machine_is_not_offered_for_change(built: None) ->
     assert "Speaks like OpenAI at" in html
 
 
-def test_error_page_leads_to_the_start_once(built: None) -> None:
-    page = environment(DIST).get_template("error.html")
+def test_error_page_leads_to_the_start_once(templates: Environment) -> None:
+    page = templates.get_template("error.html")
     context = COMMON | PAGES["/error/404"][1]
     start = {"href": "/", "label": "Go to the start"}
     for action, links in ((None, 1), (start, 1), ({"href": "/chat", "label": "Back"}, 2)):
