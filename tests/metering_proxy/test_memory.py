@@ -1,10 +1,13 @@
-"""A meter's memory after many calls is what it was after the first of them: it keeps nothing of a call that ended.
+"""A meter's memory after many calls is what it was after the first of them, and bounded while callers do not read.
 
 A tenth of the callers leave in mid-stream, a tenth are refused, the rest read plain answers and streams in turns.
 `make soak`: 100,000 calls, some minutes.
 """
 
 import asyncio
+import contextlib
+import json
+import socket
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +16,7 @@ import aiohttp
 import pytest
 
 from infra.kit import client as kit_client
+from infra.kit import unix
 from infra.kit.db import Database
 from metering_proxy import wire
 from metering_proxy.ledger.verify import verify
@@ -21,7 +25,7 @@ from tests.metering_proxy.house import MODEL, ROW
 from tests.metering_proxy.test_crowd import LoosePlace, a_socket
 from tests.metering_proxy.test_survival import held
 from tests.scripted import ScriptedProvider
-from tests.waiting import until
+from tests.waiting import stretch, until
 
 _CALLERS, _WARM_UP, _ROUNDS = 12, 4_000, 10
 _MOST_GROWTH = 1.05
@@ -110,3 +114,65 @@ async def test_memory_stays_within_a_twentieth_after_many_calls_and_streams(
     assert sizes[-1] <= sizes[0] * _MOST_GROWTH, f"KiB: {sizes}"
     assert (await verify(db)).whole
     await db.close()
+
+
+_SLOW, _MOST_KIB = 100, 200 * 1024
+_LINE = b'data: {"choices":[{"delta":{"content":"' + b"x" * 4_000 + b'"}}]}\n\n'
+
+
+@dataclass
+class Flood:
+    """A provider that speaks for as long as anybody takes what it says. `given`: bytes that were taken."""
+
+    given: int = 0
+    asked: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One answer without an end."""
+        await reader.readuntil(b"\r\n\r\n")
+        self.asked += 1
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(_LINE)
+                await writer.drain()
+                self.given += len(_LINE)
+        writer.close()
+
+
+async def _deaf_call(path: Path, key: str) -> socket.socket:
+    """A call whose caller reads nothing."""
+    body = json.dumps({"model": MODEL, "messages": _SAID, "stream": True}).encode()
+    head = (
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: m\r\n"
+        f"authorization: Bearer {key}\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    caller = await unix.connect(path)
+    await asyncio.get_running_loop().sock_sendall(caller, head.encode() + body)
+    return caller
+
+
+@pytest.mark.slow
+async def test_memory_is_bounded_while_a_hundred_callers_do_not_read(tmp_path: Path) -> None:
+    place, flood = LoosePlace(tmp_path, f"sqlite:///{tmp_path}/meter.db"), Flood()
+    assert await place.run("migrate") == 0
+    provider = await asyncio.start_server(flood.serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{provider.sockets[0].getsockname()[1]}/v1"
+    async with place.meter() as meter, contextlib.AsyncExitStack() as stack:
+        stack.callback(provider.close)
+        new = wire.NewProvider(kind="openai_compatible", name="S", base_url=url, models=[ROW])
+        await meter.client.create_provider(new)
+        path, key = await a_socket(place, meter.client)
+        before = _resident_kib(meter.process.pid)
+        for _ in range(_SLOW):
+            stack.callback((await _deaf_call(path, key)).close)
+        await until(lambda: flood.asked == _SLOW, timeout_s=30, what="every call")
+
+        async def held_back() -> bool:
+            seen = flood.given
+            await stretch(0.3)
+            grown = _resident_kib(meter.process.pid) - before
+            assert grown < _MOST_KIB, f"{grown} KiB for {_SLOW} callers"
+            return flood.given == seen
+
+        await until(held_back, timeout_s=60, what="the provider to be held back")

@@ -7,7 +7,7 @@ import pytest
 
 from infra.kit.clock import FakeClock
 from tests import scripted as s
-from tests.metering_proxy.house import House, a_house
+from tests.metering_proxy.house import MODEL, House, a_house
 from tests.scripted import Reply, ScriptedProvider
 
 _SAID = [{"role": "user", "content": "hi"}]
@@ -107,6 +107,45 @@ async def test_long_request_is_paid_by_what_the_provider_counted(
     assert (await tenant.post(path, body)).status == 200
     [entry] = await house.entries(tenant)
     assert entry["cost_nanos"] == nanos
+
+
+_BEFORE_ANY_PRICE = 1_600_000_000_000  # September 2020
+
+
+async def test_model_without_a_price_of_that_day_is_neither_shown_nor_called(
+    tmp_path: Path, scripted: ScriptedProvider
+) -> None:
+    clock = FakeClock(_BEFORE_ANY_PRICE)
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
+        await house.connect(scripted, "openai")
+        tenant = await house.tenant("plus")
+        refused = await tenant.chat(model="openai/gpt-5")
+        assert (refused.status, refused.headers["x-alcove-reason"]) == (400, "model_not_priced")
+        shown = {"authorization": f"Bearer {tenant.key}"}
+        async with tenant.session.get("http://localhost/v1/models", headers=shown) as listed:
+            assert [row["id"] for row in (await listed.json())["data"]] == [f"openai/{MODEL}"]
+        assert await house.rows("SELECT * FROM reservation") == []
+        assert scripted.requests == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"modalities": ["text", "audio"], "messages": _SAID}),
+        ("/v1/images/generations", {"prompt": "a cat"}),
+        ("/v1/audio/speech", {"input": "meow", "voice": "a"}),
+    ],
+)
+async def test_what_has_no_price_is_refused_before_anything_is_held(
+    house: House, scripted: ScriptedProvider, path: str, body: dict[str, Any]
+) -> None:
+    await house.connect(scripted, "openai")
+    tenant = await house.tenant("plus")
+    refused = await tenant.post(path, {"model": f"openai/{MODEL}", **body})
+    assert refused.status == 400
+    assert refused.headers["x-alcove-reason"] in ("model_not_priced", "wire_mismatch")
+    assert await house.rows("SELECT * FROM reservation") == []
+    assert scripted.requests == []
 
 
 _ROLLING = """

@@ -6,6 +6,10 @@ _BOOKS = "tests/metering_proxy/test_ledger.py"
 _RECOVERY = "tests/metering_proxy/test_recovery.py"
 _ENDINGS = "tests/metering_proxy/test_endings.py"
 _FALLBACKS = "tests/metering_proxy/test_fallbacks.py"
+_MEMORY = "tests/metering_proxy/test_memory.py"
+_PRICED = "tests/metering_proxy/test_priced_calls.py"
+_REFUSALS = "tests/metering_proxy/test_refusals.py"
+_TELEMETRY = "tests/metering_proxy/test_telemetry.py"
 _SURVIVAL = "tests/metering_proxy/test_survival.py"
 
 METER = [
@@ -166,5 +170,79 @@ METER = [
         tests=(
             f"{_SURVIVAL}::test_stopping_meter_gives_a_stream_its_thirty_seconds_and_settles_it",
         ),
+    ),
+    Defect(
+        name="remember-every-call",
+        why="a meter of days would be a meter of gigabytes",
+        file="metering_proxy/tenant_side/call.py",
+        old="            self._running.discard(task)\n",
+        new="            pass\n",
+        tests=(
+            f"{_MEMORY}::test_memory_stays_within_a_twentieth_after_many_calls_and_streams[4000]",
+        ),
+    ),
+    Defect(
+        name="take-all-that-comes",
+        why="a hundred callers who do not read would take the memory of everybody",
+        file="infra/kit/httpd/request.py",
+        old="            self._wire.send(chunk)\n        if self._wire.full:\n",
+        new="            self._wire.send(chunk)\n        if self._wire.full and not chunk:\n",
+        tests=(f"{_MEMORY}::test_memory_is_bounded_while_a_hundred_callers_do_not_read",),
+    ),
+    Defect(
+        name="read-nothing-that-is-packed",
+        why="every gzipped answer would be charged by estimate",
+        file="metering_proxy/tenant_side/tee.py",
+        old='_READABLE = ("gzip", "x-gzip", "deflate")',
+        new='_READABLE = ("deflate",)',
+        tests=("tests/metering_proxy/test_faults.py",),
+    ),
+    Defect(
+        name="keep-a-providers-limits-to-ourselves",
+        why="clients would call again and again while they are told to wait",
+        file="metering_proxy/tenant_side/headers.py",
+        old='    ("set-cookie",',
+        new='    ("retry-after", "x-ratelimit-reset-tokens", "set-cookie",',
+        tests=(_REFUSALS,),
+    ),
+    Defect(
+        name="let-a-provider-speak-for-us",
+        why="an agent would read a provider's word as its own meter's",
+        file="metering_proxy/tenant_side/headers.py",
+        old='        and not name.lower().startswith("x-alcove-")\n',
+        new="",
+        tests=(_REFUSALS,),
+    ),
+    Defect(
+        name="let-a-refusal-be-tried-again",
+        why="official clients would send each refused call three times",
+        file="metering_proxy/refusals.py",
+        old="    if error.status != 503:\n",
+        new="    if error.status == 503:\n",
+        tests=(_REFUSALS,),
+    ),
+    Defect(
+        name="offer-what-has-no-price",
+        why="people would choose a model that refuses them",
+        file="metering_proxy/providers/catalog.py",
+        old="            if model.price(at) is not None\n",
+        new="            if model.prices is not None\n",
+        tests=(_PRICED,),
+    ),
+    Defect(
+        name="tell-of-input-without-its-cache",
+        why="whoever adds the parts to the total would see a tenth of what was read",
+        file="metering_proxy/telemetry.py",
+        old='("gen_ai.usage.input_tokens", usage.total_input)',
+        new='("gen_ai.usage.input_tokens", usage.input)',
+        tests=(_TELEMETRY,),
+    ),
+    Defect(
+        name="prove-and-keep-silent",
+        why="a ledger that disagrees with itself would go on doing so unseen",
+        file="metering_proxy/app.py",
+        old="        if not verdict.whole:\n",
+        new="        if not verdict.windows:\n",
+        tests=(f"{_TELEMETRY}::test_proof_of_the_ledger_is_a_job_and_a_metric_and_a_command",),
     ),
 ]
