@@ -175,8 +175,8 @@ METER = [
         name="remember-every-call",
         why="a meter of days would be a meter of gigabytes",
         file="metering_proxy/tenant_side/call.py",
-        old="            self._running.discard(task)\n",
-        new="            pass\n",
+        old="        exchange.outlive()\n",
+        new="        exchange.outlive()\n        self.__dict__.setdefault('all', []).append(call)\n",
         tests=(
             f"{_MEMORY}::test_memory_stays_within_a_twentieth_after_many_calls_and_streams[4000]",
         ),
