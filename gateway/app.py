@@ -17,7 +17,17 @@ from gateway.background import Background
 from gateway.limits import Limits
 from gateway.metrics import GatewayMetrics
 from gateway.pages import account, chat, doors, errors, keys, recovery, statics, usage
-from gateway.pages.admin import host, providers, spend, tenant, tenant_acts, tenants
+from gateway.pages.admin import (
+    fallbacks,
+    host,
+    prices,
+    providers,
+    requests,
+    spend,
+    tenant,
+    tenant_acts,
+    tenants,
+)
 from gateway.pages.environment import DIST
 from gateway.pending.delivery import Delivery
 from gateway.pending.store import PendingStore
@@ -76,7 +86,9 @@ def create_app(
         app.include_router(router)
     for router in (tenants.router, tenant.router, tenant_acts.router):
         app.include_router(router)
-    for router in (spend.router, providers.router, host.router):
+    for router in (spend.router, requests.router, prices.router):
+        app.include_router(router)
+    for router in (providers.router, fallbacks.router, host.router):
         app.include_router(router)
     app.include_router(statics.router(dist))
     _guard(app, made, tracing or Tracing("gateway"))

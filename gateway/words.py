@@ -49,6 +49,16 @@ def size(n_bytes: int) -> str:
     return f"{digits.removesuffix('.0')} {unit}"
 
 
+def took(ms: int) -> str:
+    """`0.4 s`, `12 s`, `3 min 5 s`: how long something took."""
+    if ms < 9_950:
+        return f"{max(ms, 0) / 1000:.1f} s"
+    seconds = round(ms / 1000)
+    if seconds < _MINUTE:
+        return f"{seconds} s"
+    return f"{seconds // _MINUTE} min {seconds % _MINUTE} s"
+
+
 def sentence(text: str) -> str:
     """What a service said in a few small letters, as a sentence. A name or an address keeps its letters."""
     if _PLAIN_WORD.match(text):

@@ -34,6 +34,7 @@ def environment(dist: Path, clock: Clock | None = None) -> jinja2.Environment:
     made.filters["money"] = words.money
     made.filters["count"] = words.count
     made.filters["size"] = words.size
+    made.filters["took"] = words.took
     made.filters["sentence"] = words.sentence
     made.filters["ago"] = lambda at: _ago(at, hands.now_at())
     made.filters["when"] = _when

@@ -33,6 +33,7 @@ _STATES: dict[str, tuple[spawner_wire.State, ...]] = {
     "failed": ("failed",),
     "absent": ("absent",),
 }
+MARKS = ("50", "80", "95")
 _ALL_AT_ONCE = 1000
 _PAGE = re.compile(r"[1-9][0-9]{0,5}")
 _COLUMNS: dict[str, ColumnElement[Any]] = {
@@ -54,6 +55,7 @@ class Query:
     plan: str = ""
     status: str = ""
     state: str = ""
+    mark: str = ""
     sort: Sort = "created"
     order: Order = "desc"
     page: int = 1
@@ -70,6 +72,7 @@ class Query:
             plan=given.get("plan", "")[:32],
             status=given.get("status", "")[:16],
             state=given.get("state", "") if given.get("state", "") in _STATES else "",
+            mark=given.get("mark", "") if given.get("mark", "") in MARKS else "",
             sort=sort if sort in get_args(Sort) else "created",  # type: ignore[arg-type]
             order="asc" if order == "asc" else "desc",
             page=int(page) if _PAGE.fullmatch(page) else 1,
@@ -97,11 +100,16 @@ class Directory:
         """One page. A room that does not answer leaves its columns empty and is named in `problems`."""
         problems: list[str] = []
         ids = await self._ours(query)
-        everybody = not (query.q or query.plan or query.status or query.state)
+        everybody = not (query.q or query.plan or query.status or query.state or query.mark)
         if query.state:
             ids = await self._in_state(ids, query, problems)
+        marks = await self._marks(problems)
+        if query.mark:
+            ids = [each for each in ids if marks.get(each, 0) >= int(query.mark)]
         shown = await self._page(query, ids, problems)
         rows = await self._fill(shown, query.zone, problems)
+        for row in rows:
+            row["mark"] = marks.get(row["tenant"])
         totals = await self._totals(None if everybody else ids, query.zone, problems)
         return Listing(rows, len(ids), totals, problems)
 
@@ -114,6 +122,15 @@ class Directory:
                 .where(tenant.c.id.in_(ids))
             )
         return {row["id"]: row["email"] for row in found}
+
+    async def tenant_of(self, email: str) -> str | None:
+        """The tenant of the account with that address."""
+        mine = account.c.email_key == addresses.key(email)
+        async with self._db.read() as reading:
+            found: str | None = await reading.value(
+                select(tenant.c.id).join(account, account.c.id == tenant.c.account_id).where(mine)
+            )
+        return found
 
     async def _ours(self, query: Query) -> list[str]:
         """Ids that the gateway's own filters leave, in its order where it leads."""
@@ -145,6 +162,14 @@ class Directory:
             _note(problems, _SPAWNER)
             return []
         return [each for each in ids if each in found]
+
+    async def _marks(self, problems: list[str]) -> dict[str, int]:
+        """The highest mark, in percent, of each tenant that has passed one in a window that runs."""
+        try:
+            return {mark.tenant: mark.percent for mark in await self._meter.all_marks()}
+        except AlcoveError:
+            _note(problems, _METER)
+            return {}
 
     async def _page(self, query: Query, ids: list[str], problems: list[str]) -> list[str]:
         """The ids of the page, in the order of the room that owns the sort column."""

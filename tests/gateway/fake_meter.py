@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire as meter_wire
+from tests.gateway.fake_meter_books import Books
 from tests.gateway.fake_meter_people import People
 from tests.gateway.fake_room import room
 
@@ -31,6 +32,7 @@ class FakeMeter:
         self.hangs = False
         self.probe_fails = False
         self.people = People()
+        self.books = Books()
         self.app = self._routes(room("meter", secret))
 
     def spend(
@@ -71,6 +73,7 @@ class FakeMeter:
             self.calls.append(what)
 
         self.people.routes(app, noted)
+        self.books.routes(app, noted)
 
         @app.put("/tenants/{tenant}")
         async def put(tenant: str, body: meter_wire.TenantState) -> Any:

@@ -42,6 +42,7 @@ async def _ids_of(gateway: Gateway, browser: Browser, email: str) -> dict[str, s
         "provider": "p1",
         "key": await _key_of(gateway, browser, tenant),
         "grant": ids.ulid(),
+        "call": gateway.meter.books.called(tenant).id,
     }
 
 

@@ -1,22 +1,27 @@
-"""Spend of all tenants: by day and model, and who spent most."""
+"""Spend of all tenants: by day and model, by provider and payer, who spent most; and the ledger as a file."""
 
+from collections.abc import AsyncIterator
 from datetime import date, datetime, time, timedelta
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import StreamingResponse
 
 from gateway import words
 from gateway.pages import report
 from gateway.pages.render import page, zone
-from gateway.web.identity import admin
+from gateway.tenants import audit
+from gateway.web.identity import Admin, actor, admin
 from gateway.web.parts import Parts, parts
+from infra.kit import ids
 from infra.kit.errors import AlcoveError
 from metering_proxy.wire import UsageRow
 
 router = APIRouter(prefix="/admin", dependencies=[Depends(admin)])
 
 _SPANS, _TOP = (7, 30, 90), 10
+_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 @router.get("/spend")
@@ -29,11 +34,13 @@ async def spend(request: Request, days: str = "30") -> Response:
     problems: list[str] = []
     rows: list[UsageRow] = []
     top: list[dict[str, Any]] = []
+    by_provider: list[dict[str, Any]] = []
     try:
         from_at = _midnight(first, zone_name)
         to_at = here.clock.now_at() + 1
         rows = (await here.meter.usage(from_at=from_at, to_at=to_at, zone=zone_name)).rows
         top = await _top(here, from_at, to_at, zone_name)
+        by_provider = await _by_provider(here, from_at, to_at, zone_name)
     except AlcoveError:
         problems.append("The meter does not answer just now. Everything is counted meanwhile.")
     context: dict[str, Any] = {
@@ -41,11 +48,60 @@ async def spend(request: Request, days: str = "30") -> Response:
         "zone": zone_name,
         "chart": report.chart(rows, first, today),
         "by_model": report.by_model(rows, with_cost=True),
+        "by_provider": by_provider,
         "totals": report.sums(rows, with_cost=True),
         "top": top,
         "problems": problems,
     }
     return await page(request, "admin/spend.html", context)
+
+
+@router.get("/spend/export")
+async def export(
+    request: Request, person: Admin, days: str = "30", format: str = "csv", tenant: str = ""
+) -> Response:
+    """Every entry of the span as a file, of all tenants or of one; who took it out is written down."""
+    here, zone_name = parts(request), zone(request)
+    span = int(days) if days in {str(each) for each in _SPANS} else 30
+    form: Literal["csv", "jsonl"] = "jsonl" if format == "jsonl" else "csv"
+    whose = tenant if ids.is_tenant_id(tenant) else None
+    if tenant and whose is None:
+        raise AlcoveError("not_found", "There is no such tenant.")
+    first = words.day_start(here.clock.now_at(), zone_name).date() - timedelta(days=span - 1)
+    entries = here.meter.export(
+        from_at=_midnight(first, zone_name),
+        to_at=here.clock.now_at() + 1,
+        form=form,
+        tenant=whose,
+    )
+    begun = await anext(
+        entries, b""
+    )  # a meter that is away is told as an error, not as a short file
+    async with here.db.transaction() as tx:
+        what = f"{span} days, {form}"
+        await audit.write(tx, actor(request, person), "entries.exported", tenant=whose, after=what)
+    name = f"alcove-{first.isoformat()}-{span}-days.{form}"
+    return StreamingResponse(
+        _all(begun, entries),
+        media_type=_TYPES[form],
+        headers={"content-disposition": f'attachment; filename="{name}"'},
+    )
+
+
+async def _all(begun: bytes, entries: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield begun
+    async for part in entries:
+        yield part
+
+
+async def _by_provider(
+    here: Parts, from_at: int, to_at: int, zone_name: str
+) -> list[dict[str, Any]]:
+    found = await here.meter.usage(
+        from_at=from_at, to_at=to_at, zone=zone_name, group=("provider", "payer")
+    )
+    rows = [row.model_dump() for row in found.rows]
+    return sorted(rows, key=lambda row: (-row["cost_nanos"], row["provider"], row["payer"]))
 
 
 async def _top(here: Parts, from_at: int, to_at: int, zone_name: str) -> list[dict[str, Any]]:

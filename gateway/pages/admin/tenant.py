@@ -38,6 +38,8 @@ _ACTS = {
     "api_key.revoked": "Key for a program revoked",
     "own_key.set": "Own provider key set",
     "own_key.removed": "Own provider key removed",
+    "prices.corrected": "Prices corrected",
+    "entries.exported": "Entries exported",
 }
 _OF_THE_ROW = (
     "email",

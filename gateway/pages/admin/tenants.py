@@ -32,7 +32,7 @@ async def listing(request: Request) -> Response:
         "totals": found.totals,
         "query": {
             name: getattr(query, name)
-            for name in ("q", "plan", "status", "state", "sort", "order", "page", "size")
+            for name in ("q", "plan", "status", "state", "mark", "sort", "order", "page", "size")
         },
         "pages": max(1, -(-found.total // query.size)),
         "plans": [plan.name for plan in await plans(here)],

@@ -130,6 +130,7 @@ bindOnce(document);
 bindModelRows(document);
 bindSuggestions(document);
 bindCopy(document);
+document.querySelector(".sub-nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 drawTimes(document);
 setInterval(() => drawTimes(document), 30_000);
 document.addEventListener("htmx:after:swap", () => drawTimes(document));

@@ -3,12 +3,15 @@
 from typing import Any
 
 from tests.pages.preview import samples as s
+from tests.pages.preview import samples_people as p
+from tests.pages.preview.money_pages import ADMIN, MONEY_PAGES
 
 QUERY = {
     "q": "",
     "plan": "",
     "status": "",
     "state": "",
+    "mark": "",
     "sort": "charge_month",
     "order": "desc",
     "page": 1,
@@ -43,7 +46,7 @@ ONE_TENANT: dict[str, Any] = {
     "month": s.sums(196),
     "by_model": s.by_model(196),
     "instance": s.INSTANCE,
-    "grants": s.grants(),
+    "grants": p.grants(),
     "new_grant": "01k9z3e7m2q8x4v6t0gggggggg",
     "ways_out": {
         "allowed": True,
@@ -62,18 +65,6 @@ ONE_TENANT: dict[str, Any] = {
     "errors": {},
     "form": None,
 }
-SPEND: dict[str, Any] = {
-    "days": 30,
-    "zone": "Europe/Stockholm",
-    "chart": s.chart(30, 9_000_000_000),
-    "by_model": s.by_model(4_000),
-    "totals": s.sums(4_000),
-    "top": [
-        {"tenant": r["tenant"], "email": r["email"], "charge_nanos": r["charge_month_nanos"]}
-        for r in s.tenants(5)
-    ],
-    "problems": [],
-}
 PROVIDER_FORM: dict[str, Any] = {
     "provider": None,
     "errors": {},
@@ -89,10 +80,8 @@ COMPATIBLE = {
         {"id": "gemma-3-12b", "input_usd": "0.05", "output_usd": "-1"},
     ],
 }
-ADMIN = {"account": s.ADMIN}
 
-
-ADMIN_PAGES: dict[str, tuple[str, dict[str, Any]]] = {
+ADMIN_PAGES: dict[str, tuple[str, dict[str, Any]]] = MONEY_PAGES | {
     "/admin/tenants": ("admin/tenants.html", ADMIN | TENANTS),
     "/admin/tenants/nobody": (
         "admin/tenants.html",
@@ -157,18 +146,6 @@ ADMIN_PAGES: dict[str, tuple[str, dict[str, Any]]] = {
                 "limit_usd": "An amount cannot be below zero.",
                 "reason": "Say why, so that the record makes sense later.",
             },
-        },
-    ),
-    "/admin/spend": ("admin/spend.html", ADMIN | SPEND),
-    "/admin/spend/none": (
-        "admin/spend.html",
-        ADMIN
-        | SPEND
-        | {
-            "totals": s.NOTHING,
-            "by_model": [],
-            "top": [],
-            "chart": {"series": [], "days": [], "total_nanos": 0},
         },
     ),
     "/admin/providers": (

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.pages.preview import samples as s
+from tests.pages.preview import samples_people as p
 from tests.pages.preview.admin_pages import ADMIN_PAGES
 
 FORM: dict[str, Any] = {"values": {"email": ""}, "errors": {}}
@@ -20,8 +21,8 @@ USAGE: dict[str, Any] = {
 }
 KEYS: dict[str, Any] = {
     "programs": [
-        s.program_key(),
-        s.program_key(
+        p.program_key(),
+        p.program_key(
             id="01k9z3e7m2q8x4v6t0eeeeeeee",
             name="Nightly report",
             hint="9wXc",
@@ -29,7 +30,7 @@ KEYS: dict[str, Any] = {
             expires_at=s.NOW + s.DAY_MS,
             models=["anthropic/*"],
         ),
-        s.program_key(
+        p.program_key(
             id="01k9z3e7m2q8x4v6t0ffffffff",
             name="Old script",
             hint="aa7B",
@@ -54,7 +55,7 @@ KEYS: dict[str, Any] = {
     "values": {},
     "problems": [],
 }
-FRESH = s.program_key(key="alcove-key-Vt3p0mW1sQ8rYk2nJx6bLh9cDf4gTa7eUo5iNz", replaces=None)
+FRESH = p.program_key(key="alcove-key-Vt3p0mW1sQ8rYk2nJx6bLh9cDf4gTa7eUo5iNz", replaces=None)
 NO_ONE = {"account": None}
 # address -> (template, context over the common one)
 PAGES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -105,7 +106,7 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
     "/usage": ("usage.html", USAGE),
     "/usage/credit": (
         "usage.html",
-        USAGE | {"quota": s.quota(100, "credit"), "grants": s.grants(), "own": s.by_model(30)},
+        USAGE | {"quota": s.quota(100, "credit"), "grants": p.grants(), "own": s.by_model(30)},
     ),
     "/usage/near": ("usage.html", USAGE | {"quota": s.quota(84, "near")}),
     "/usage/out": ("usage.html", USAGE | {"quota": s.quota(100, "out")}),

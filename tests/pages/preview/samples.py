@@ -49,58 +49,6 @@ def sums(scale: int) -> dict[str, int]:
     }
 
 
-def grants() -> list[dict[str, Any]]:
-    """*Grant*s: one that ends, one for good, one that is over."""
-    return [
-        {
-            "id": "01k9z3e7m2q8x4v6t0aaaaaaaa",
-            "kind": "grace",
-            "note": "Until the new card arrives",
-            "amount_nanos": 10_000_000_000,
-            "left_nanos": 6_312_400_000,
-            "created_at": NOW - 5 * DAY_MS,
-            "expires_at": NOW + 9 * DAY_MS,
-            "state": "live",
-        },
-        {
-            "id": "01k9z3e7m2q8x4v6t0bbbbbbbb",
-            "kind": "credit",
-            "note": "For the lost afternoon",
-            "amount_nanos": 5_000_000_000,
-            "left_nanos": 5_000_000_000,
-            "created_at": NOW - 2 * DAY_MS,
-            "expires_at": None,
-            "state": "live",
-        },
-        {
-            "id": "01k9z3e7m2q8x4v6t0cccccccc",
-            "kind": "credit",
-            "note": "",
-            "amount_nanos": 1_000_000_000,
-            "left_nanos": 0,
-            "created_at": NOW - 70 * DAY_MS,
-            "expires_at": None,
-            "state": "spent",
-        },
-    ]
-
-
-def program_key(**changes: Any) -> dict[str, Any]:
-    """A key for a program, as it works."""
-    return {
-        "id": "01k9z3e7m2q8x4v6t0dddddddd",
-        "name": "Notebook on my laptop",
-        "hint": "Zk4Q",
-        "created_at": NOW - 12 * DAY_MS,
-        "expires_at": NOW + 78 * DAY_MS,
-        "revoked_at": None,
-        "replaces": None,
-        "models": None,
-        "state": "live",
-        **changes,
-    }
-
-
 NOTHING = dict.fromkeys(sums(1), 0)
 
 
@@ -171,6 +119,7 @@ def tenants(count: int = 12) -> list[dict[str, Any]]:
             "charge_today_nanos": int(chance.random() * 400_000_000) if n % 4 else 0,
             "charge_month_nanos": int(chance.random() * 9_000_000_000) if n != 5 else 410_000,
             "quota_limit_nanos": 20_000_000_000 if n % 3 == 0 else 1_000_000_000,
+            "mark": (None, 50, None, 80, None, 95)[n % 6],
             "last_seen_at": NOW - n * n * 3_600_000 - 20_000 if n != 5 else None,
         }
         for n in range(count)

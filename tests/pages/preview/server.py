@@ -57,7 +57,7 @@ async def sample(request: web.Request) -> web.Response:
         template = "admin/_tenants.html"
         query = context["query"] | {
             key: request.query[key]
-            for key in ("q", "plan", "status", "state", "sort", "order")
+            for key in ("q", "plan", "status", "state", "mark", "sort", "order")
             if key in request.query
         }
         query["page"] = int(request.query.get("page", "1"))
