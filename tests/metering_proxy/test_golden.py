@@ -109,17 +109,17 @@ async def test_drawn_streams_are_settled_alike_on_postgres(
     tmp_path: Path, postgres_url: str, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     drawn = draws.chance("golden streams on PostgreSQL").sample(GOLDENS, 6)
-    await _settled_alike(tmp_path, postgres_url, scripted, clock, drawn)
+    await _check_settled_alike(tmp_path, postgres_url, scripted, clock, drawn)
 
 
 @pytest.mark.soak
 async def test_every_stream_is_settled_alike_on_either_database(
     tmp_path: Path, database_url: str, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
-    await _settled_alike(tmp_path, database_url, scripted, clock, GOLDENS)
+    await _check_settled_alike(tmp_path, database_url, scripted, clock, GOLDENS)
 
 
-async def _settled_alike(
+async def _check_settled_alike(
     root: Path, url: str, scripted: ScriptedProvider, clock: FakeClock, chosen: Iterable[Golden]
 ) -> None:
     """One meter, and each stream from a provider of its kind to a tenant of its own."""

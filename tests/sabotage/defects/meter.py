@@ -155,8 +155,8 @@ METER = [
         name="stop-in-mid-sentence",
         why="every release would cut every answer that is on its way",
         file="metering_proxy/app.py",
-        old="await self.listeners.shut(self.settings.stream_grace_s)",
-        new="await self.listeners.shut(0)",
+        old="self.listeners.shut(grace_s)",
+        new="self.listeners.shut(0)",
         tests=(
             f"{_SURVIVAL}::test_stopping_meter_gives_a_stream_its_thirty_seconds_and_settles_it",
         ),
