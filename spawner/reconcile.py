@@ -94,8 +94,7 @@ class Reconcile:
         try:
             async with self.journal.transaction(row.tenant) as tx:
                 failed = await states.to_failed(tx, row, problem)
-                again = failed.failures <= states.RESTARTS and not row.suspended
-                if again and self._somebody_waits(row):
+                if self._goes_on(failed, row):
                     await queue.want(tx, failed, "crash")
         except states.Moved:
             return
@@ -118,8 +117,8 @@ class Reconcile:
         try:
             async with self.journal.transaction(row.tenant) as tx:
                 stopped = await states.to_stopped(tx, row, message="It was stopped from outside")
-                if row.in_flight and not row.suspended:
-                    await queue.want(tx, stopped, "crash")  # an answer was cut off
+                if self._goes_on(stopped, row):  # an engine that begins again ends its containers
+                    await queue.want(tx, stopped, "crash")
         except states.Moved:
             return False
         self.metrics.deaths.labels("removed").inc()
@@ -153,9 +152,12 @@ class Reconcile:
         except (AlcoveError, OSError) as error:
             log.warning("not undone yet", extra={"tenant": tenant, "error": str(error)})
 
-    def _somebody_waits(self, row: Row) -> bool:
+    def _goes_on(self, ended: Row, before: Row) -> bool:
+        """Whether an instance that ended unasked is started again: somebody waits for it, and it is no
+        crash loop yet."""
         recent = self.clock.now_at() - _MISSED_S * 1000
-        return row.in_flight > 0 or (row.person_at or 0) > recent
+        waits = before.in_flight or before.waiting or (before.person_at or 0) > recent
+        return bool(waits) and ended.failures <= states.RESTARTS and not ended.suspended
 
 
 def _over(row: Row | None, generation: int) -> bool:

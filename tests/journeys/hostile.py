@@ -223,7 +223,9 @@ def connects() -> None:
 
 
 def forks() -> None:
-    """As many processes as it may have, each busy, in each of which the same begins."""
+    """As many processes as it may have, each busy, in each of which the same begins; once it is ready."""
+    while os.access(AGENT, os.W_OK):
+        time.sleep(0.05)
     while True:
         try:
             if os.fork() == 0:

@@ -18,7 +18,7 @@ from tests import scripted as s
 from tests.journeys import evidence, hostile
 from tests.journeys.house import House, sqlite_databases
 from tests.journeys.person import Person, Tab
-from tests.journeys.test_docker import IMAGE, containers
+from tests.journeys.test_docker import IMAGE
 from tests.missing import lacks
 from tests.waiting import until
 
@@ -130,14 +130,19 @@ async def test_neighbour_is_served_and_nothing_falls_when_an_agent_is_hostile(
             await house.spawner.stop(tenant)
 
             async def sleeps() -> bool:
-                return (await house.spawner.instance(tenant)).state in ("stopped", "creating")
+                return (await house.spawner.instance(tenant)).state in (
+                    "stopped",
+                    "creating",
+                    "failed",
+                )
 
             await until(sleeps, timeout_s=30, what="the hostile one's end")
         assert (await house.spawner.instance(hers)).generation == 1
         await house.spawner.suspend(tenant)
 
         async def gone() -> bool:
-            found = await asyncio.to_thread(containers, docker_client, house.deployment)
+            asked = {"label": f"alcove.deployment={house.deployment}"}
+            found = await asyncio.to_thread(docker_client.api.containers, all=True, filters=asked)
             return len(found) == 1
 
         await until(gone, timeout_s=30, what="the hostile container's removal")

@@ -8,6 +8,8 @@ from infra.kit.errors import AlcoveError
 from tests.spawner.house import House, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("kind", "code"),

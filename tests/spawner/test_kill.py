@@ -11,16 +11,10 @@ from tests.spawner.program import program, reach
 from tests.waiting import until
 
 SERVE = ("tests.spawner.serve", "good")
-_QUICK = {"started"}  # the others run with `make test`
+pytestmark = pytest.mark.thorough  # each starts processes
 
 
-def points(names: tuple[str, ...]) -> list[object]:
-    return [
-        name if name in _QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names
-    ]
-
-
-@pytest.mark.parametrize("point", points(START_POINTS))
+@pytest.mark.parametrize("point", START_POINTS)
 async def test_start_goes_on_when_the_spawner_was_killed(home: House, point: str) -> None:
     who = tenant()
     settings = home.settings(stop_on_exit=False)
@@ -44,7 +38,7 @@ async def test_start_goes_on_when_the_spawner_was_killed(home: House, point: str
     assert gone(home.starts(who)[0].split()[1])
 
 
-@pytest.mark.parametrize("point", points(STOP_POINTS))
+@pytest.mark.parametrize("point", STOP_POINTS)
 async def test_stop_goes_on_when_the_spawner_was_killed(home: House, point: str) -> None:
     who = tenant()
     settings = home.settings(stop_on_exit=False)
@@ -63,7 +57,6 @@ async def test_stop_goes_on_when_the_spawner_was_killed(home: House, point: str)
         await reach(second.client, who, "ready", 5)
 
 
-@pytest.mark.slow
 async def test_running_agents_are_found_again_when_the_spawner_was_killed(home: House) -> None:
     tenants = [tenant() for _ in range(3)]
     async with program(home.settings(stop_on_exit=False), *SERVE) as first:
@@ -81,7 +74,6 @@ async def test_running_agents_are_found_again_when_the_spawner_was_killed(home: 
         assert [len(home.starts(who)) for who in tenants] == [1, 1, 1]
 
 
-@pytest.mark.slow
 async def test_agents_live_on_when_the_spawner_is_told_to_leave_them(home: House) -> None:
     who = tenant()
     async with program(home.settings(stop_on_exit=False), *SERVE) as first:

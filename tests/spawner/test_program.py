@@ -46,7 +46,7 @@ async def test_every_problem_is_listed_when_settings_are_wrong(
         assert f"ALCOVE_{name}" in told
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 async def test_check_touches_nothing_and_migrate_may_be_repeated(home: House) -> None:
     assert await run(home, "check") == (0, "")
     (home.root / "spawner.db").unlink()
@@ -56,7 +56,7 @@ async def test_check_touches_nothing_and_migrate_may_be_repeated(home: House) ->
     assert (await run(home, "dance"))[0] == 64
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 async def test_sweep_ends_what_a_killed_spawner_left_and_keeps_data(home: House) -> None:
     who = tenant()
     async with program(home.settings(stop_on_exit=False), "tests.spawner.serve", "good") as killed:

@@ -11,6 +11,8 @@ from infra.kit import service
 from tests.spawner.house import House, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 def span(called: str, **more: object) -> dict[str, object]:
     return {

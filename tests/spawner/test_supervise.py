@@ -189,3 +189,32 @@ async def test_orphans_are_left_alone_while_they_are_young(home: House) -> None:
         assert not gone(pid)
         assert (await at.ready(who)).generation == 1
         assert gone(pid)
+
+
+async def test_agent_is_started_anew_when_it_was_stopped_from_outside_while_a_person_waits(
+    home: House,
+) -> None:
+    who = tenant()
+    async with home.work() as at:
+        await at.ready(who)
+        await at.client.person_was_here(who, 1 << 52)
+        os.kill(at.pid(who), signal.SIGTERM)  # as an engine does that is restarted: it exits with 0
+
+        async def again() -> bool:
+            now = await at.client.instance(who)
+            return (now.state, now.generation) == ("ready", 2)
+
+        await until(again, what="the second generation")
+        assert (await at.client.instance(who)).error is None
+
+
+async def test_agent_stays_asleep_when_it_was_stopped_from_outside_and_nobody_waits(
+    home: House,
+) -> None:
+    who = tenant()
+    async with home.work() as at:
+        await at.ready(who)
+        os.kill(at.pid(who), signal.SIGTERM)
+        assert (await at.reach(who, "stopped")).generation == 1
+        await at.spawner.supervise()
+        assert (await at.client.instance(who)).phase == "stopped"
