@@ -48,7 +48,7 @@ check: venv-dev ## Format, lint, types, import rules; no tests
 
 fast: venv-dev pages ## The inner loop: tests that need no container, browser or database server (< 60 s)
 	$(PY) -m ruff check .
-	$(PY) -m pytest -q -n $(WORKERS) -m "not slow and not soak and not docker and not postgres and not browser and not compose"
+	$(PY) -m pytest -q -n $(WORKERS) -m "not thorough and not slow and not soak and not docker and not postgres and not browser and not compose"
 
 soak: venv-dev pages ## Every fault matrix, whole; takes long
 	$(PY) -m pytest -q -m soak

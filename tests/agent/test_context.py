@@ -1,5 +1,6 @@
 """What a model is told: legal whatever happened before, within its budget, the same beginning every time."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ over = st.builds(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(over, max_size=12),

@@ -17,6 +17,8 @@ from tests.agent.person import Frame, Person, is_end_of
 from tests.agent.process import running
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 CLIENT_ID = "01hzyyyyyyyyyyyyyyyyyyyyyy"
 
 

@@ -42,7 +42,7 @@ def increment_in_process(url: str) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 async def test_no_increment_is_lost_when_four_processes_write(db: Database) -> None:
     await make_counter(db)
     url = db.engine.url.render_as_string(hide_password=False)

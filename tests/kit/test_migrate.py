@@ -83,7 +83,7 @@ async def tables(db: Database) -> set[str]:
         return set(await connection.run_sync(lambda c: inspect(c).get_table_names()))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 async def test_one_runs_and_all_succeed_when_four_processes_migrate_an_old_database(
     db: Database, packages: Path
 ) -> None:

@@ -23,7 +23,7 @@ _CHECKS = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 async def test_no_request_that_can_be_made_up_breaks_the_admin_api(
     house: House, scripted: ScriptedProvider, tmp_path: Path

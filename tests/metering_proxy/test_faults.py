@@ -64,6 +64,7 @@ def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wire", _WIRES)
 async def test_every_fault_is_settled_once_and_its_bytes_are_the_providers(
     tmp_path: Path, scripted: ScriptedProvider, wire: str

@@ -15,6 +15,8 @@ from tests import scripted as s
 from tests.metering_proxy.house import MODEL, House, Tenant
 from tests.scripted import Reply, ScriptedProvider
 
+pytestmark = pytest.mark.thorough
+
 _ASK: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 _WORDS = ("Grüße, ", "日本語 ", '"}],{ ', "👩🏽‍🚀.")
 _PATHS = {

@@ -90,6 +90,7 @@ async def _tenant_of(house: House, scripted: ScriptedProvider, golden: Golden) -
     return await house.tenant("free", charge_month_nanos=None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("golden", _ALL)
 async def test_stream_is_the_same_bytes_and_settled_once(
     house: House, scripted: ScriptedProvider, golden: Golden
@@ -163,6 +164,7 @@ async def _left(tenant: Tenant, golden: Golden, after: int) -> None:
     response.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("golden", _ALL)
 async def test_caller_who_leaves_pays_for_what_came(
     house: House, scripted: ScriptedProvider, golden: Golden

@@ -83,7 +83,7 @@ async def _done(root: Path, migrated: Path, groups: Sequence[Sequence[Op]]) -> t
     return answers, found
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @settings(
     max_examples=60,
     deadline=None,

@@ -150,6 +150,7 @@ def _rss_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.thorough
 async def test_memory_stays_flat_over_a_thousand_bad_calls(house: House, tenant: Tenant) -> None:
     small = [(path, json.dumps({**sound, **unsound}).encode()) for path, sound, unsound, _ in WRONG]
     large = [(_CHAT, HOSTILE[name]) for name in HOSTILE if len(HOSTILE[name]) < MIB]

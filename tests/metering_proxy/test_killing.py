@@ -144,7 +144,7 @@ async def _chain(
     return endings
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.timeout(180)
 async def test_books_are_whole_after_a_meter_was_killed(
     tmp_path: Path, database_url: str, scripted: ScriptedProvider

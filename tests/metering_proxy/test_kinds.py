@@ -14,6 +14,8 @@ from tests.metering_proxy.goldens import ASKED
 from tests.metering_proxy.house import MODEL, ROW, House
 from tests.scripted import Reply, ScriptedProvider
 
+pytestmark = pytest.mark.thorough
+
 _MADE = [name for name, kind in kinds().items() if not kind.built_in]
 _CALLS: dict[str, tuple[str, Any]] = {
     "openai_chat": ASKED["chat"],

@@ -13,6 +13,8 @@ from tests.metering_proxy import recordings
 from tests.metering_proxy.house import Answer, House, Tenant
 from tests.scripted import Reply, ScriptedProvider
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 async def openai_tenant(house: House, scripted: ScriptedProvider) -> Tenant:

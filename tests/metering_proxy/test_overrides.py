@@ -46,6 +46,7 @@ def test_every_limit_that_a_plan_can_have_can_be_overridden() -> None:
     assert wire.QuotaOverride.model_fields.keys() - _REFUSED.keys() == {"until_at", "note"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", _REFUSED)
 async def test_lowered_limit_refuses_and_lifted_one_does_not(
     house: House, tenant: Tenant, scripted: ScriptedProvider, name: str

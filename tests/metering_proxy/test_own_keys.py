@@ -107,6 +107,7 @@ def _meter(root: Path, *verb: str, **settings: str) -> subprocess.CompletedProce
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 async def test_sealing_key_is_rotated_by_command_and_the_old_one_is_needed_no_more(
     tmp_path: Path, scripted: ScriptedProvider
 ) -> None:

@@ -10,6 +10,8 @@ from tests import scripted as s
 from tests.metering_proxy.house import MODEL, House, a_house
 from tests.scripted import Reply, ScriptedProvider
 
+pytestmark = pytest.mark.thorough
+
 _SAID = [{"role": "user", "content": "hi"}]
 _TOKENS = {
     "input_tokens": 1117,

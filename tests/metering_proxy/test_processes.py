@@ -31,7 +31,7 @@ charge_month = "0.05"
 tokens_day = 60_000
 concurrent = 30
 """
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @contextlib.asynccontextmanager

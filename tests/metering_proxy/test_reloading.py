@@ -84,9 +84,11 @@ async def test_plans_with_a_mistake_change_nothing(own: House, broken: str) -> N
         labels = {"file": "plans", "outcome": "refused"}
         return registry.get_sample_value("meter_reloads_total", labels) == 1
 
+    await own.meter.reloading.look()  # a second sooner than by itself
     await until(refused)
     assert await _title_is(own, "Free")
     (own.root / "plans.toml").write_text(_PLANS.replace('"Free"', '"Mended"'))
+    await own.meter.reloading.look()
     await until(lambda: _title_is(own, "Mended"))
 
 

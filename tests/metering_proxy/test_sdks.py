@@ -17,6 +17,8 @@ from tests.metering_proxy.clients import anthropic_client, google_client, openai
 from tests.metering_proxy.house import MODEL, House
 from tests.scripted import Reply, ScriptedProvider
 
+pytestmark = pytest.mark.thorough
+
 _SAID: Any = [{"role": "user", "content": "hi"}]
 _SCHEMA = {"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]}
 

@@ -26,7 +26,7 @@ from tests.metering_proxy.house import ROW, SECRET
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow  # each starts processes
+pytestmark = pytest.mark.thorough  # each starts processes
 
 
 @dataclass

@@ -163,6 +163,7 @@ async def test_span_of_a_call_arrives_with_all_that_the_convention_names(
     assert tenant.id not in str(calls)
 
 
+@pytest.mark.thorough
 async def test_proof_of_the_ledger_is_a_job_and_a_metric_and_a_command(
     house: House, tenant: Tenant, scripted: ScriptedProvider
 ) -> None:

@@ -11,6 +11,7 @@ from metering_proxy.providers import known
 from tests.databases import to_head
 
 
+@pytest.mark.thorough
 def test_prices_are_compared_in_the_meters_own_process(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -30,6 +31,7 @@ def test_ledger_that_never_was_cannot_be_proven(
         meter.ledger_verify()
 
 
+@pytest.mark.thorough
 def test_ledger_is_proven_and_a_wrong_sum_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

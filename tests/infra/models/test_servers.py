@@ -19,6 +19,8 @@ from infra.kit.errors import AlcoveError
 from infra.models import listen
 from tests.waiting import stretch, until
 
+pytestmark = pytest.mark.thorough
+
 
 def installed(*packages: str) -> pytest.MarkDecorator:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]

@@ -8,6 +8,8 @@ import pytest
 
 from infra.setup import suite
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
