@@ -32,6 +32,7 @@ _PASSED = (
     "openai-beta",
 )
 _METHODS = ("GET", "POST")
+_STREAM = b"text/event-stream"
 
 
 class Programs:
@@ -148,6 +149,8 @@ class Programs:
                 (name.lower().encode("latin-1"), value.encode("latin-1"))
                 for name, value in end_to_end(response.headers)
             ]
+            if any(k == b"content-type" and v.startswith(_STREAM) for k, v in headers):
+                headers.append((b"x-accel-buffering", b"no"))  # a proxy in front hands on each word
             await send(
                 {"type": "http.response.start", "status": response.status, "headers": headers}
             )

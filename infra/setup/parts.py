@@ -55,6 +55,13 @@ PARTS = (
         "apt-get install chromium",
         "-m browser",
     ),
+    Part(
+        "nginx",
+        lambda: shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is not None,
+        ("nginx-light",),
+        "apt-get install nginx-light",
+        "-m nginx",
+    ),
 )
 
 

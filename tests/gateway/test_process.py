@@ -20,7 +20,7 @@ from tests.quickly import serving
 from tests.waiting import until
 
 # each starts interpreters, which takes seconds
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def _environment(tmp_path: Path, **changes: str) -> dict[str, str]:
@@ -89,6 +89,20 @@ async def test_admin_link_says_so_when_there_is_an_admin(tmp_path: Path, gateway
     again = json.loads((await _verb(tmp_path, "admin-link", "--always"))[1])
     page = await gateway.browser().visit(again["url"].removeprefix(ORIGIN))
     assert 'name="password"' in page.text
+
+
+async def test_password_link_is_printed_for_whoever_has_an_account(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    await gateway.person("ada@example.org")
+    code, out, _ = await _verb(tmp_path, "password-link", "Ada@Example.org")
+    url = json.loads(out)["url"]
+    assert code == 0
+    assert url.startswith(f"{ORIGIN}/password/")
+    page = await gateway.browser().visit(url.removeprefix(ORIGIN))
+    assert "ada@example.org" in page.text
+    code, out, err = await _verb(tmp_path, "password-link", "--", "-nobody@example.org")
+    assert (code, out, err.strip()) == (1, "", "Nobody signed up as -nobody@example.org.")
 
 
 @asynccontextmanager

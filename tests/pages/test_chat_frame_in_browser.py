@@ -1,9 +1,10 @@
 """What stands around the answers, in a real Chromium: waking, limits, the list, the session, a phone."""
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.pages.conftest import Preview, Tab
+from tests.pages.preview import frames
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -45,6 +46,56 @@ async def test_limit_card_says_when_it_resets_and_goes_when_the_quota_is_raised(
     await expect(card).to_have_count(0)
     await expect(page.locator("#quota")).to_contain_text("$0.80")
     assert await page.locator("#composer-text").input_value() == "half a thought"
+
+
+async def test_mark_is_told_once_and_the_next_one_anew(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=near")
+    card = page.locator(".card.mark")
+    await expect(card).to_contain_text("More than 80 % of this month's quota is used")
+    await card.get_by_role("button", name="Dismiss").click()
+    await expect(card).to_have_count(0)
+    await expect(page.locator("#composer-text")).to_be_focused()
+    await page.reload()
+    await expect(page.locator("#quota")).to_contain_text("$0.14")
+    await expect(card).to_have_count(0)
+    preview.assistant.percent = 96
+    preview.assistant.tell(preview.assistant.quota())
+    await expect(card).to_contain_text("More than 95 %")
+    assert await page.evaluate("[localStorage.length, sessionStorage.length]") == [0, 0]
+
+
+async def test_page_says_that_the_meter_is_away_until_it_answers(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/chat?scene=no-meter")
+    card = page.locator(".card", has_text="What you use cannot be shown just now")
+    await expect(card).to_be_visible()
+    await expect(page.locator("#quota")).to_be_hidden()
+    await tab.say("emoji")
+    await tab.finished()
+    preview.assistant.tell(preview.assistant.quota())
+    await expect(card).to_have_count(0)
+    await expect(page.locator("#quota")).to_contain_text("left")
+
+
+async def test_list_is_asked_for_once_however_many_frames_come(tab: Tab, preview: Preview) -> None:
+    asked: list[str] = []
+    away = {"error": {"code": "unavailable", "message": "no", "details": {}, "request_id": "r"}}
+
+    async def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            await route.fulfill(status=503, json=away)
+        else:
+            await route.continue_()
+
+    await tab.page.route("**/api/conversations?*", answer)
+    page = await tab.go("/chat?scene=ready")
+    await until(lambda: asked)
+    for _ in range(10):
+        preview.assistant.tell(frames.instance("ready", preview.assistant.generation))
+    await expect(page.locator(".side-item", has_text="Packing list")).to_have_count(1)
+    assert len(asked) == 2
 
 
 async def test_deleting_can_be_undone_and_renaming_stays(tab: Tab, preview: Preview) -> None:

@@ -109,6 +109,15 @@ async def test_hostile_markdown_is_inert_text(tab: Tab, preview: Preview) -> Non
     )
 
 
+async def test_two_prices_in_a_sentence_stay_prices(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=ready")
+    await tab.say("table")
+    await tab.finished()
+    prose = page.locator(ANSWER)
+    await expect(prose).to_contain_text("It costs $5 or $7 a year in cardboard")
+    assert await prose.locator("math, .katex, [class*=math]").count() == 0
+
+
 async def test_enter_of_a_composition_does_not_send(tab: Tab, preview: Preview) -> None:
     page = await tab.go("/chat?scene=ready")
     await page.locator("#composer-text").focus()

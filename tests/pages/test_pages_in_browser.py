@@ -101,6 +101,40 @@ async def test_refused_change_opens_its_dialog_with_what_was_typed(
     await expect(dialog.get_by_label("US dollars a month")).to_have_value("-3")
 
 
+async def test_key_is_copied_with_one_press_or_selected_where_that_is_forbidden(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/account/keys/fresh")
+    key = await page.get_by_label("Key", exact=True).first.input_value()
+    button = page.locator("[data-copy]")
+    await page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject() }")
+    await button.click()
+    await expect(button).to_have_text("Press Ctrl+C")
+    selected = await page.evaluate(
+        "(f => f.value.slice(f.selectionStart, f.selectionEnd))(document.activeElement)"
+    )
+    assert selected == key
+    await tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.reload()
+    await button.click()
+    await expect(button).to_have_text("Copied")
+    assert await page.evaluate("navigator.clipboard.readText()") == key
+
+
+async def test_own_key_is_asked_for_in_a_dialog_that_a_refusal_opens_again(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/account/keys")
+    await page.locator("[data-open=own-openai]").click()
+    dialog = page.get_by_role("dialog", name="Your key to OpenAI")
+    await expect(dialog.get_by_label("Key", exact=True)).to_have_attribute("type", "password")
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+    page = await tab.go("/account/keys/refused")
+    await expect(dialog).to_contain_text("The test failed")
+    await expect(dialog.get_by_label("Key", exact=True)).to_have_value("")
+
+
 async def test_theme_is_kept_in_a_cookie_that_the_server_reads(tab: Tab, preview: Preview) -> None:
     page = await tab.go("/usage")
     await page.get_by_role("button", name="Your menu").click()

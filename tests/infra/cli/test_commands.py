@@ -25,7 +25,7 @@ def alcove(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 def test_help_names_every_verb_with_what_it_is_for() -> None:
     shown = alcove("--help").stdout
-    for verb in ("run", "init", "images", "down", "doctor", "version", "admin"):
+    for verb in ("run", "init", "images", "down", "doctor", "version", "admin", "password-link"):
         assert f" {verb} " in shown
 
 
@@ -46,6 +46,14 @@ def test_admin_link_says_what_to_start_when_nothing_was_installed(tmp_path: Path
     assert done.returncode == 1
     assert "make run" in done.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_password_link_says_what_to_start_when_nothing_was_installed(tmp_path: Path) -> None:
+    if compose.ENV_FILE.exists():
+        pytest.skip("this clone is installed under Compose: .env is there")
+    done = alcove("password-link", "ada@example.org", ALCOVE_DATA_DIR=str(tmp_path / "none"))
+    assert done.returncode == 1
+    assert "make run" in done.stderr
 
 
 def test_doctor_says_what_each_lack_costs_and_fails_only_for_what_is_needed(

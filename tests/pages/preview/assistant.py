@@ -39,6 +39,7 @@ class Assistant:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     listeners: set[asyncio.Queue[Frame | None]] = field(default_factory=set)
     generation: int = 0
+    is_counted: bool = True
 
     def tell(self, frame: Frame) -> None:
         """Hands one frame to every open stream."""
@@ -74,7 +75,8 @@ class Assistant:
         for frame in self.phases[int(spawner_seq) :]:
             queue.put_nowait(frame)
         queue.put_nowait(self.instance())
-        queue.put_nowait(self.quota())
+        if self.is_counted:
+            queue.put_nowait(self.quota())
         queue.put_nowait({"type": "CUSTOM", "name": "pending", "messages": self.pending})
         if self.state == "ready":
             known = epoch == self.epoch

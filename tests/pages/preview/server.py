@@ -101,6 +101,7 @@ def set_scene(app: web.Application, name: str) -> None:
         assistant.state, assistant.pending = "stopped", []
     else:
         assistant.state = "ready"
+    assistant.is_counted = name != "no-meter"
     assistant.percent = {"limit": 100, "near": 86}.get(name, 37)
 
 

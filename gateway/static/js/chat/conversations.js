@@ -4,6 +4,7 @@ import { dayHeading, refusal } from "./words.js";
 
 const UNDO_MS = 10_000;
 const SEARCH_WAIT_MS = 250;
+const REST_MS = 1_000;
 
 /** `[{ heading, conversations }]`, newest first. */
 export function byDay(conversations, now = Date.now(), zone = undefined) {
@@ -29,6 +30,7 @@ export function createConversations({ list, search, api, store, announcer, onOpe
   let situation = "loading";
   let asking = null;
   let timer = null;
+  let resting = null;
 
   const keep = (conversations) =>
     conversations.forEach((c) =>
@@ -37,21 +39,32 @@ export function createConversations({ list, search, api, store, announcer, onOpe
   const path = (query, before) =>
     `/api/conversations?limit=50${query ? `&q=${encodeURIComponent(query)}` : ""}${before ? `&before=${encodeURIComponent(before)}` : ""}`;
 
-  /** Asks for the list; an answer to an older question is dropped. */
-  async function fetchList({ more = false } = {}) {
-    asking?.abort();
+  /**
+   * Asks for the list. Whoever asks the same while an answer is on its way shares it; an answer to an older
+   * question is dropped.
+   */
+  function fetchList({ more = false } = {}) {
+    const query = search.value.trim();
+    const wanted = path(query, more ? next : null);
+    if (asking?.path === wanted && store.isAwake()) return asking.done;
+    asking?.stop.abort();
     asking = null;
     if (!store.isAwake()) {
       situation = store.state.instance ? "away" : "loading";
-      return draw();
+      draw();
+      return Promise.resolve();
     }
-    const mine = new AbortController();
+    clearTimeout(resting);
+    resting = null;
+    const mine = { path: wanted, stop: new AbortController() };
     asking = mine;
-    const query = search.value.trim();
+    mine.done = take(mine, query, more);
+    return mine.done;
+  }
+
+  async function take(mine, query, more) {
     try {
-      const { data } = await api.call("GET", path(query, more ? next : null), undefined, {
-        signal: mine.signal,
-      });
+      const { data } = await api.call("GET", mine.path, undefined, { signal: mine.stop.signal });
       if (asking !== mine) return;
       keep(data.conversations);
       if (query) found = [...(more ? (found ?? []) : []), ...data.conversations.map((c) => c.id)];
@@ -59,11 +72,20 @@ export function createConversations({ list, search, api, store, announcer, onOpe
       next = data.next;
       situation = "ready";
     } catch (error) {
-      if (mine.signal.aborted) return;
+      if (mine.stop.signal.aborted) return;
       situation = error.code === "unavailable" ? "away" : "failed";
+      if (situation === "away") rest();
     }
     asking = null;
-    return draw();
+    draw();
+  }
+
+  /** The assistant could not answer: frames that come meanwhile do not each ask again, one try a moment later does. */
+  function rest() {
+    resting = setTimeout(() => {
+      resting = null;
+      if (situation === "away") fetchList();
+    }, REST_MS);
   }
 
   async function rename(conversation, title) {
@@ -251,9 +273,9 @@ export function createConversations({ list, search, api, store, announcer, onOpe
       renaming = id;
       draw();
     },
-    /** Whether the list is here, or asked for. */
+    /** Whether the list is here, asked for, or soon asked for again. */
     get loaded() {
-      return situation === "ready" || asking !== null;
+      return situation === "ready" || asking !== null || resting !== null;
     },
   };
 }
