@@ -1,12 +1,15 @@
 """What crosses to an agent and back, and what does not."""
 
 import asyncio
+import gc
 import os
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from gateway.relay.forward import Call
 from infra.kit import ids
 from tests.gateway.browser import Browser
 from tests.gateway.conftest import DEPLOYMENT_SECRET, Gateway, Serve, settings_for
@@ -269,6 +272,38 @@ async def test_too_many_requests_at_once_are_refused(serve: Serve, tmp_path: Pat
         await until(lambda: len(seen) == 2)
         assert (await eve.api("GET", "/api/memory")).status == 429
         assert {(await task).status for task in slow} == {504}
+
+
+async def test_memory_and_sockets_come_back_when_much_was_relayed(gateway: Gateway) -> None:
+    ada, tenant = await _awake(gateway)
+    instance = await gateway.parts.instances.current(tenant)
+    agent = gateway.spawner.of(tenant).agent
+    assert agent is not None
+
+    async def relay(calls: int) -> None:
+        for _ in range(calls):
+            answers = [
+                gateway.parts.relay.send(tenant, Call("GET", "/api/conversations"))
+                for _ in range(8)
+            ]
+            assert {answer.status for answer in await asyncio.gather(*answers)} == {200}
+
+    await relay(20)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, open_before = tracemalloc.get_traced_memory()[0], len(os.listdir("/proc/self/fd"))
+        await relay(100)
+        agent.requests.clear()  # the stand-in keeps what it was asked
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 128 * 1024, f"800 calls left {grown} bytes"
+    pool = gateway.parts.upstreams.of(instance).pool
+    assert (pool.in_use, pool.resting <= 8) == (0, True)
+    assert abs(len(os.listdir("/proc/self/fd")) - open_before) <= 16
+    assert (await ada.api("GET", "/api/conversations")).status == 200
 
 
 async def test_wake_tells_no_address(gateway: Gateway) -> None:

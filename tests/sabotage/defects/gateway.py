@@ -115,4 +115,28 @@ GATEWAY = [
         new=".values(allowance_milli=allowance, updated_at=now_at)",
         tests=("tests/gateway/test_doors.py",),
     ),
+    Defect(
+        name="parse-an-event-of-a-million-values",
+        why="one agent's frame would hold up every tenant's requests for half a second",
+        file="gateway/stream/agent_log.py",
+        old="    if len(data) > _SHORT_BYTES and",
+        new="    if len(data) < 0 and",
+        tests=("tests/gateway/test_agent_log.py",),
+    ),
+    Defect(
+        name="parse-an-answer-of-a-million-values",
+        why="one agent's answer would hold up every tenant's requests for a second",
+        file="gateway/relay/forward.py",
+        old="    if too_heavy(body, _MOST_VALUES, most_marks=_MOST_MARKS):",
+        new="    if not body:",
+        tests=("tests/gateway/test_relay.py",),
+    ),
+    Defect(
+        name="give-up-on-a-dead-kept-connection",
+        why="a message would wait because its agent had closed a connection that we kept",
+        file="gateway/relay/forward.py",
+        old=", replayable=True)",
+        new=")",
+        tests=("tests/gateway/test_relay.py",),
+    ),
 ]
