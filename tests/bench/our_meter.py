@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvloop
 
-from infra.kit import address, httpd, ids, log, migrate, service, unix
+from infra.kit import address, httpd, ids, log, migrate, process, service, unix
 from metering_proxy import wire
 from metering_proxy.app import PACKAGE, Meter, create_app
 from metering_proxy.client import MeterClient
@@ -79,7 +79,7 @@ async def main(directory: Path, database_url: str, listen: str, upstream: str, r
         sock = socket.create_server((where.host, where.port), backlog=unix.BACKLOG)
         listener = await meter.listeners.serve(sock, tenant, 1)
         ready.write_text(key)
-        await service.run_until_signal()
+        await process.run_until_signal()
         await listener.close(grace_s=0)
 
 
