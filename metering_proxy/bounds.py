@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from infra.kit.value import value
 from metering_proxy.pricing import MILLION, ONE, Price, Rates, fees
 
 _PPM = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reach:
     """What a request can make happen, as far as its price is concerned.
 
@@ -29,7 +30,7 @@ class Reach:
     unit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Bound:
     """The most that a request can cost: so much for its input, and so much for each unit of its token limit.
 

@@ -6,16 +6,17 @@ than a nano-dollar.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from infra.kit import money
+from infra.kit.value import value
 
 MILLION = 1_000_000
 ONE = Fraction(1)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rates:
     """Nano-USD a million tokens (`web_search`: a thousand searches, `request`: a thousand requests).
 
@@ -50,7 +51,7 @@ class Rates:
         return self.write_5m if self.cache_write_1h is None else self.cache_write_1h
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Price:
     """The price of one model from a moment on; immutable, and named by every entry that it priced.
 
@@ -105,7 +106,7 @@ class Price:
 _PLAIN_TIERS = frozenset(("", "default", "standard", "auto"))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Usage:
     """What a request used, in buckets that do not overlap, but for `reasoning`, which is part of `output`.
 

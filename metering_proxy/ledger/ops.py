@@ -4,14 +4,15 @@ A request is `dispatched` (held, and sent from then on) → exactly one of `sett
 nothing is charged) and `charged_estimate` (its process died; charged by what it had forwarded).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from infra.kit.value import value
 from metering_proxy.bounds import Bound
 from metering_proxy.plans import Measure
 from metering_proxy.pricing import Usage
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Window:
     """One limit's window that a request falls in. `limit` in the measure's unit."""
 
@@ -22,7 +23,7 @@ class Window:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Target:
     """Where a request goes. For recovery: the input as estimated, its cost, and the rate of output (nano-USD a
     million tokens)."""
@@ -35,7 +36,7 @@ class Target:
     output_rate_nanos: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reserve:
     """Hold the most that a request can use. `concurrent` None: no limit of running calls.
 
@@ -58,7 +59,7 @@ class Reserve:
     plan: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reserved:
     """The hold stands; `limit` is the token limit that it covers."""
 
@@ -66,7 +67,7 @@ class Reserved:
     charge_held_nanos: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Refused:
     """No hold: `kind` names the limit (`charge_month`, …). `resets_at` None: when a call ends."""
 
@@ -76,7 +77,7 @@ class Refused:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reroute:
     """An attempt has failed and the request goes elsewhere: `failed` is entered for the attempt, and what recovery
     needs follows the new target. False where the request had ended before."""
@@ -90,21 +91,21 @@ class Reroute:
         return self.failed.request_id
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Renew:
     """These calls are alive, and so many output tokens were forwarded (as estimated)."""
 
     seen: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Release:
     """Nothing was sent: the hold goes back and nothing is charged."""
 
     request_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settle:
     """The call has ended: charge what it used. A second delivery does nothing."""
 
@@ -118,7 +119,7 @@ class Settle:
     parts: dict[str, int | str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Correct:
     """An ended attempt costs and is charged something else than its entries say (`was_…`, in sum): the difference
     is entered. False where its entries say something else by now."""
@@ -132,14 +133,14 @@ class Correct:
     charge_nanos: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Sweep:
     """End every call whose lease has run out."""
 
     at_most: int = 200
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Swept:
     """How many calls a sweep ended, and charged by estimate."""
 

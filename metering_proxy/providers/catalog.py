@@ -2,9 +2,9 @@
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from infra.kit.errors import AlcoveError
+from infra.kit.value import value
 from metering_proxy import wire
 from metering_proxy.pricing import Price
 from metering_proxy.providers.connections import Connection, Model
@@ -16,7 +16,7 @@ from metering_proxy.wires.wire import Kind, Shape
 DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Route:
     """Where a request goes and what it costs there, fixed at its start."""
 

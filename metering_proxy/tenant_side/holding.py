@@ -1,9 +1,10 @@
 """The terms of a call: what it may use at most and what is asked of the ledger for it, as values. No I/O."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from infra.kit.errors import AlcoveError
+from infra.kit.value import value
 from metering_proxy import bounds, pricing
 from metering_proxy.bounds import Bound
 from metering_proxy.ledger.ops import Refused, Reserve, Target, Window
@@ -18,7 +19,7 @@ OPERATOR = "operator"
 TENANT = "tenant"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Terms:
     """What was agreed before a call: its route, its bound, and the token limit that it wants (0: none)."""
 

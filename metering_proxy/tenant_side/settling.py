@@ -5,10 +5,11 @@ estimated, with the output that was forwarded, and the entry says so. A call tha
 output is entered with what it may have cost, and the customer pays nothing.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from infra.kit import money
+from infra.kit.value import value
 from metering_proxy import pricing
 from metering_proxy.ledger.ops import Reroute, Settle
 from metering_proxy.pricing import Price, Usage
@@ -20,7 +21,7 @@ from metering_proxy.wires.wire import Found
 _FAILED = frozenset(("no_answer", "cut", "error"))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Verdict:
     """`estimated`: why the usage is not the provider's own, or None. `absorbed`: cost without a charge.
 

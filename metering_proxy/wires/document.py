@@ -6,11 +6,11 @@ Strict, since what we read must be what the provider reads: no NaN or Infinity, 
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from infra.kit.errors import AlcoveError
 from infra.kit.weight import too_heavy
+from infra.kit.value import value
 
 MOST_MEMBERS = 1_000  # of an object whose members are read one by one
 _BLANK = " \t\n\r"
@@ -27,7 +27,7 @@ def _no_constant(name: str) -> NoReturn:
 _scan = json.JSONDecoder(parse_constant=_no_constant).raw_decode
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Member:
     """The value of a member and where it stands in the text."""
 
@@ -36,7 +36,7 @@ class Member:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Edit:
     """Replace text[start:end]. `new`: a member that stands nowhere yet."""
 
@@ -46,7 +46,7 @@ class Edit:
     new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Document:
     """An object: the whole text that it stands in, where it begins (after its brace), and its members."""
 

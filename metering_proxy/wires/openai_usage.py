@@ -4,17 +4,17 @@ The input includes what was cached and heard, the output includes reasoning, unl
 not. What is repeated in every chunk is cumulative: the last one counts.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from infra.kit import money
+from infra.kit.value import value
 from metering_proxy.pricing import Usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.numbers import natural
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Names:
     """What one of OpenAI's operations calls its numbers."""
 
@@ -35,7 +35,7 @@ RESPONSES_DIALECT = Dialect(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reading:
     """Usage in buckets that do not overlap. `doubt`: what the numbers leave open, decided for the dearer."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, Protocol
 
+from infra.kit.value import value
 from metering_proxy.bounds import Reach
 from metering_proxy.pricing import Usage
 from metering_proxy.wires.dialect import Dialect
@@ -28,7 +29,7 @@ class Editable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outside:
     """What a request says outside of its body: its query, its content type, and a model that its path names."""
 
@@ -40,7 +41,7 @@ class Outside:
 PLAINLY = Outside()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ask:
     """A request as far as the meter must understand it.
 

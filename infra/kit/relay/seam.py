@@ -1,8 +1,9 @@
 """The seam itself: what is asked, what is answered, and which headers may cross. No input or output here."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from infra.kit.value import value
 
 Headers = Sequence[tuple[str, str]]
 
@@ -22,7 +23,7 @@ HOP_BY_HOP = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RelayRequest:
     """What is sent. `target` is the raw path with its query, forwarded byte for byte.
 
@@ -37,7 +38,7 @@ class RelayRequest:
     replayable: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Timeouts:
     """Seconds: to connect, to the first byte of the answer, and of silence between bytes."""
 
