@@ -24,7 +24,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_scan = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+# The scanners in C below json.JSONDecoder: a value and its end, and a string's from behind its quote.
+_scan = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
+_scan_string = json.decoder.scanstring  # type: ignore[attr-defined]
 
 
 @value
@@ -142,7 +144,7 @@ def _read(text: str, at: int) -> tuple[Document, int]:
     """The object that begins at `at`, and where it ends. The C scanner does the work below the first level."""
     try:
         return _members(text, at)
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, StopIteration):  # the scanner's word for "no value here"
         raise invalid("the body is not a JSON object") from None
     except RecursionError:
         raise invalid("the body is nested too deeply") from None
@@ -159,7 +161,7 @@ def _members(text: str, at: int) -> tuple[Document, int]:
     while True:
         if text[at] != '"':
             raise ValueError("a name is missing")
-        name, at = _scan(text, at)
+        name, at = _scan_string(text, at + 1, True)
         at = _skip(text, at) if text[at] in _BLANK else at
         if text[at] != ":":
             raise ValueError("a colon is missing")
