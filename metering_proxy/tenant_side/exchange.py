@@ -100,6 +100,15 @@ class Exchange:
         if data and not self.gone:
             await self._request.write(data)
 
+    def write_now(self, data: bytes) -> bool:
+        """Sends a part of the answer. False: the caller is slower than we are, so wait for `drained`."""
+        return self.gone or self._request.write_now(data)
+
+    async def drained(self) -> None:
+        """Returns once the caller has taken most of what was written."""
+        if not self.gone:
+            await self._request.drained()
+
     def tunnel(self, headers: Sequence[tuple[str, str]]) -> Tunnel:
         """Accepts a CONNECT: see `Request.tunnel`."""
         return self._request.tunnel(headers)

@@ -23,13 +23,13 @@ class Outlet:
         self._held_bytes = 0
         self.holding = hold
 
-    async def write(self, data: bytes) -> None:
-        """The next bytes of the answer."""
-        if self.holding:
-            self._held.append(data)
-            self._held_bytes += len(data)
-        else:
-            await self._exchange.write(data)
+    def write(self, data: bytes) -> bool:
+        """The next bytes of the answer. False: the caller is slower than we are."""
+        if not self.holding:
+            return self._exchange.write_now(data)
+        self._held.append(data)
+        self._held_bytes += len(data)
+        return True
 
     def decided(self, found: Found) -> bool:
         """Whether the answer has said enough to be its caller's."""

@@ -17,6 +17,7 @@ from metering_proxy.tenant_side.ending import PROVIDERS, Endings, is_overloaded
 from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenant_side.holding import Terms
 from metering_proxy.tenant_side.outlet import Outlet
+from metering_proxy.tenant_side.pump import Pump
 from metering_proxy.tenant_side.tee import Tee, framing_of
 from metering_proxy.tenant_side.under_way import Call
 
@@ -125,7 +126,8 @@ class Sending:
             await self._open(outlet, exchange)
         call.hold.look = tee.seen
         try:
-            await self._pump(call, exchange, response, tee, outlet)
+            pump = Pump(call, tee, outlet, exchange, self._ledger, self._telemetry, self._drain_s)
+            await self._pump(call, exchange, response, pump)
         except AlcoveError as error:
             if outlet.holding:
                 self._broken(call, exchange, error)
@@ -164,31 +166,13 @@ class Sending:
         await self._open(outlet, exchange)
 
     async def _pump(
-        self,
-        call: Call,
-        exchange: Exchange,
-        response: RelayResponse,
-        tee: Tee,
-        outlet: Outlet,
+        self, call: Call, exchange: Exchange, response: RelayResponse, pump: Pump
     ) -> None:
-        found, first, noted, left_s = call.reader.found, True, False, 0.0
-        async for chunk in response.chunks():
-            out = tee.feed(chunk)
-            if first:
-                first = False
-                self._telemetry.ttft.observe(time.perf_counter() - call.began_s)
-            if not noted and found.text_bytes:
-                noted = True
-                self._ledger.first_output(call.hold)
-            if not exchange.gone:
-                if not outlet.holding:
-                    await exchange.write(out)
-                    continue
-                await outlet.write(out)
-                if found.failed or outlet.decided(found):
-                    await self._decide(call, exchange, outlet)
-            elif not left_s:
-                left_s = time.monotonic()
-            elif time.monotonic() - left_s > self._drain_s:
+        while not await response.push(pump.take):
+            if pump.given_up:
                 call.outcome = "left"
                 return
+            if pump.outlet.holding:
+                await self._decide(call, exchange, pump.outlet)
+            else:
+                await exchange.drained()

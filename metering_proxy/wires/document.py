@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from infra.kit.errors import AlcoveError
-from infra.kit.weight import too_heavy
 from infra.kit.value import value
+from infra.kit.weight import too_heavy
 
 MOST_MEMBERS = 1_000  # of an object whose members are read one by one
 _BLANK = " \t\n\r"

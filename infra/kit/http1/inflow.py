@@ -1,8 +1,11 @@
 """A body on its way in: what arrived and was not taken yet, with an upper bound."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, Protocol
 
+# Takes the next part of a body at once; whether it takes more.
+Sink = Callable[[bytes], bool]
 # Held before the sender is made to wait; one more read of the socket may come on top.
 HIGH_WATER_BYTES = 64 * 1024
 
@@ -25,7 +28,7 @@ class Inflow:
     `ended`: the whole body arrived; some of it may still be untaken. `holding`: the valve is shut.
     """
 
-    __slots__ = ("_buffered", "_error", "_parts", "_valve", "_waiter", "ended", "holding")
+    __slots__ = ("_buffered", "_error", "_parts", "_sink", "_valve", "_waiter", "ended", "holding")
 
     def __init__(self, valve: Valve) -> None:
         self._valve = valve
@@ -33,6 +36,7 @@ class Inflow:
         self._buffered = 0
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._sink: Sink | None = None
         self.ended = self.holding = False
 
     @property
@@ -46,6 +50,9 @@ class Inflow:
 
     def feed(self, data: bytes) -> None:
         """Takes bytes from the wire; holds the valve when too many wait."""
+        if self._sink is not None:
+            self._pour(self._sink, data)
+            return
         self._parts.append(data)
         self._buffered += len(data)
         if self._buffered > HIGH_WATER_BYTES and not self.holding:
@@ -79,6 +86,39 @@ class Inflow:
         self._buffered = 0
         self._let_flow()
         return taken
+
+    async def push(self, sink: Sink) -> bool:
+        """Hands `sink` what waits, and then each part while it arrives, with no task's turn in between.
+
+        True at the body's end, False once `sink` takes no more. Raises as `read`, and what `sink` raises.
+        """
+        while True:
+            while self._parts:
+                if not sink(await self.read()):
+                    return False
+            if self.ended:
+                return True
+            if self._error is not None:
+                raise self._error
+            self._sink = sink
+            try:
+                await self._wait()
+            finally:
+                stopped, self._sink = self._sink is None, None
+            if stopped:
+                return False
+
+    def _pour(self, sink: Sink, data: bytes) -> None:
+        try:
+            if sink(data):
+                return
+        except Exception as error:
+            self._sink = None
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_exception(error)
+            return
+        self._sink = None
+        self._wake()
 
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()

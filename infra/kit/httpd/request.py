@@ -203,15 +203,24 @@ class Request:
 
     async def write(self, chunk: bytes) -> None:
         """The next bytes of the body; waits while the client is slower than us."""
+        if not self.write_now(chunk):
+            await self.drained()
+
+    async def drained(self) -> None:
+        """Returns once the client has taken most of what was written."""
+        if self._wire.full:
+            await self._wire.drained()
+
+    def write_now(self, chunk: bytes) -> bool:
+        """The next bytes of the body. False: the client is slower than us, so wait for `drained`."""
         if not chunk or self.method == "HEAD":
-            return
+            return True
         if self._left == CHUNKED:
             self._wire.send(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         else:
             self._count(len(chunk))
             self._wire.send(chunk)
-        if self._wire.full:
-            await self._wire.drained()
+        return not self._wire.full
 
     def end(self) -> None:
         """The answer is whole; what the handler still does costs the client no time.

@@ -5,8 +5,7 @@ bounded, and bytes that nobody asked for end the connection.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Protocol, Self, cast
+from typing import Protocol, cast
 
 import httptools
 
@@ -14,7 +13,8 @@ from infra.kit.errors import AlcoveError
 from infra.kit.http1.deadline import Deadline
 from infra.kit.http1.heads import UNTIL_CLOSED, Malformed, framing
 from infra.kit.http1.inflow import Inflow
-from infra.kit.relay.seam import Headers, Timeouts
+from infra.kit.relay.answer import Answer
+from infra.kit.relay.seam import Timeouts
 
 MOST_HEAD_BYTES = 64 * 1024
 MOST_HEADERS = 128
@@ -33,35 +33,6 @@ class Home(Protocol):
     def lost(self, connection: "Connection") -> None:
         """It is closed."""
         ...
-
-
-class Answer:
-    """An answer whose head arrived: see RelayResponse. Its own iterator, since an async generator costs
-    more than its work."""
-
-    __slots__ = ("_connection", "body", "headers", "status")
-
-    def __init__(self, connection: "Connection", body: Inflow) -> None:
-        self._connection, self.body = connection, body
-        self.status = 0
-        self.headers: Headers = []
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        return self
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if not self.body.ready():
-            self._connection.expect_more()
-        chunk = await self.body.read()
-        if not chunk:
-            raise StopAsyncIteration
-        return chunk
-
-    async def close(self) -> None:
-        self._connection.leave(self)
 
 
 class Connection(asyncio.Protocol):
@@ -235,6 +206,8 @@ class Connection(asyncio.Protocol):
             return
         self._silent_bytes = 0
         self._answer.body.feed(data)
+        if self._answer.body.waiting:
+            self.expect_more()
 
     def on_message_complete(self) -> None:
         if self._answer is not None and self._answer.status:

@@ -1,7 +1,8 @@
 """The seam over aiohttp: dependable, and the slower of the two."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -13,6 +14,7 @@ from yarl import URL
 from infra.kit import address
 from infra.kit.client import UnixConnector
 from infra.kit.errors import AlcoveError
+from infra.kit.http1.inflow import Sink
 from infra.kit.relay.seam import Headers, RelayRequest, RelayResponse, Timeouts
 
 
@@ -24,7 +26,7 @@ class _Response:
     _idle_s: float
     _ended: bool = field(default=False)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes]:
         try:
             while True:
                 async with asyncio.timeout(self._idle_s):
@@ -39,6 +41,13 @@ class _Response:
             ) from error
         except aiohttp.ClientError as error:
             raise AlcoveError("bad_gateway", "the answer broke off", reason="cut") from error
+
+    async def push(self, sink: Sink) -> bool:
+        async with contextlib.aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                if not sink(chunk):
+                    return False
+        return True
 
     async def close(self) -> None:
         if self._ended:

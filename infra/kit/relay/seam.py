@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from infra.kit.http1.inflow import Sink
 from infra.kit.value import value
 
 Headers = Sequence[tuple[str, str]]
@@ -55,6 +56,11 @@ class RelayResponse(Protocol):
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises `timeout` after `idle_s` of silence, `bad_gateway` when cut."""
+        ...
+
+    async def push(self, sink: Sink) -> bool:
+        """Hands `sink` each part of the body as it arrives, until it answers False: then False, else True at the
+        end. What is not taken yet comes with the next call. Raises as `chunks`, and what `sink` raises."""
         ...
 
     async def close(self) -> None:
