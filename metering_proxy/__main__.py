@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 import uvloop
 
-from infra.kit import httpd, log, migrate, process, service, settings
+from infra.kit import httpd, log, process, service, settings
 from infra.kit.db import Database
 from metering_proxy.app import PACKAGE, create_app
 from metering_proxy.ledger.verify import verify
@@ -36,6 +36,8 @@ def main(arguments: list[str]) -> int:
     loaded = settings.load(MeterSettings)
     log.configure("meter", loaded.log_level)
     if verb == "migrate":
+        from infra.kit import migrate  # nor of this
+
         migrate.main(Database(loaded.database_url, durable=True), PACKAGE)
     elif verb in _WORK:
         return asyncio.run(_with_database(loaded, _WORK[verb]))

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from infra.kit import service
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
-from infra.kit.migrate import at_head
+from infra.kit.schema import at_head
 from spawner import api, choose, states, wiring
 from spawner.choose import Chosen
 from spawner.errors import NotMigrated

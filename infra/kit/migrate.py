@@ -6,7 +6,6 @@ A service's `migrations/env.py` is two lines: it hands its metadata to `run_env`
 import asyncio
 import fcntl
 import hashlib
-import importlib
 import logging
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, make_url, text
 
+from infra.kit import schema
 from infra.kit.db import Database, answering
 from infra.kit.errors import AlcoveError
 
@@ -41,10 +41,8 @@ def run_env(metadata: MetaData) -> None:
 
 def config(package: str) -> Config:
     """The alembic configuration of the service `package`."""
-    found = importlib.import_module(package).__file__
-    assert found is not None
     result = Config()
-    result.set_main_option("script_location", str(Path(found).parent / "migrations"))
+    result.set_main_option("script_location", str(schema.directory(package)))
     result.set_main_option("path_separator", "os")
     return result
 
@@ -77,17 +75,6 @@ def _upgrade(connection: Connection, package: str) -> None:
         )
     settings.attributes["connection"] = connection
     command.upgrade(settings, "head")
-
-
-async def at_head(db: Database, package: str) -> bool:
-    """Whether the database has exactly the revisions that this code knows."""
-
-    def ask(connection: Connection) -> bool:
-        heads = ScriptDirectory.from_config(config(package)).get_heads()
-        return set(MigrationContext.configure(connection).get_current_heads()) == set(heads)
-
-    async with db.engine.connect() as connection:
-        return await connection.run_sync(ask)
 
 
 async def drift(db: Database, metadata: MetaData) -> list[Any]:

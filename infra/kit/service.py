@@ -29,7 +29,7 @@ from infra.kit.db import Database
 from infra.kit.errors import AlcoveError, from_response
 from infra.kit.httpd.limits import Limits
 from infra.kit.metrics import Metrics
-from infra.kit.migrate import at_head
+from infra.kit.schema import at_head
 from infra.kit.tracing import Tracing
 
 _log = logging.getLogger(__name__)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import orjson
 
-from infra.kit import client
+from infra.kit.errors import AlcoveError
+from infra.kit.relay import ProtocolUpstream, RelayRequest
 from metering_proxy.pricing import Price, Rates
 from metering_proxy.providers.connections import Connection, Model, offered
 from metering_proxy.providers.kinds import kinds
@@ -21,6 +21,7 @@ from metering_proxy.providers.known import Known, ModelFacts
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_S = 0.5
+_MOST_BYTES = 1 << 20
 _FRESH_S = 5.0
 _USABLE_S = 120.0
 # By port: connection, kind.
@@ -124,17 +125,29 @@ def _free(connection: str, name: str) -> Model:
 
 async def _get(url: str, path: str) -> Any:
     """The JSON there, `{}` for another body of a 200, None where nothing good answers in time."""
-    session, base = client.session(url, limit=1)
+    async with ProtocolUpstream(url, limit=1) as upstream:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                body = await _body(upstream, path)
+        except (AlcoveError, TimeoutError):
+            return None
     try:
-        async with session:
-            timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
-            async with session.get(base + path, timeout=timeout, allow_redirects=False) as answer:
-                if answer.status != 200:
-                    return None
-                body = await answer.content.read(1 << 20)
-    except (aiohttp.ClientError, TimeoutError, OSError):
-        return None
-    try:
-        return orjson.loads(body)
+        return None if body is None else orjson.loads(body)
     except orjson.JSONDecodeError:
         return {}
+
+
+async def _body(upstream: ProtocolUpstream, path: str) -> bytes | None:
+    """The body of a 200, or its beginning where it is very long."""
+    response = await upstream.open(RelayRequest("GET", path, [("accept", "application/json")]))
+    try:
+        if response.status != 200:
+            return None
+        body = b""
+        async for chunk in response.chunks():
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                break
+        return body
+    finally:
+        await response.close()

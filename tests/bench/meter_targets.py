@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from infra.kit import ids
 from tests import postgres
-from tests.bench import meter_peers, targets
+from tests.bench import meter_peers, our_tenant, targets
 from tests.bench.processes import Cores, cpu_s, free_port, running
 from tests.bench.targets import Absent
-from tests.waiting import until_sync
 
 PATH = "/v1/chat/completions"
 DIRECT, NGINX, SQLITE, POSTGRES = "direct", "nginx", "alcove sqlite", "alcove postgres"
@@ -129,11 +129,10 @@ def ours(
 ) -> Iterator[MeterTarget]:
     """Our meter with its ledger in that database."""
     home.mkdir(mode=0o700)
-    url, ready = f"http://127.0.0.1:{free_port()}", home / "ready"
-    ready.touch()
-    command = [sys.executable, "-m", "tests.bench.our_meter"]
-    command += [str(home), database_url, url, upstream, str(ready)]
+    url, tenant = f"http://127.0.0.1:{free_port()}", ids.tenant_id()
+    our_tenant.prepare(database_url)
+    command = [sys.executable, "-m", "tests.bench.our_meter", str(home), database_url, url, tenant]
     with running(command, core=core, answers_at=url, log=home / "log") as pid:
-        until_sync(lambda: ready.stat().st_size > 0, timeout_s=10, what="the meter's key")
-        key = {"authorization": f"Bearer {ready.read_text()}"}
-        yield MeterTarget(name, url, pid, key, database_pid=database_pid)
+        key = our_tenant.provision(home, tenant, upstream)
+        headers = {"authorization": f"Bearer {key}"}
+        yield MeterTarget(name, url, pid, headers, database_pid=database_pid)

@@ -85,3 +85,22 @@ async def test_error_changes_nothing_when_the_body_is_whole() -> None:
     inflow.end()
     inflow.fail(ValueError("late"))
     assert await inflow.read() == b""
+
+
+async def test_parts_are_pushed_in_one_piece_when_they_came_in_one_read() -> None:
+    inflow, taken = Inflow(Tap()), list[bytes]()
+
+    def take(part: bytes) -> bool:
+        taken.append(part)
+        return True
+
+    pushing = asyncio.create_task(inflow.push(take))
+    await until(lambda: inflow.waiting)
+    for part in (b"a", b"b"):
+        inflow.feed(part)
+    inflow.flush()
+    assert taken == [b"ab"]
+    inflow.feed(b"c")
+    inflow.end()
+    assert await pushing
+    assert taken == [b"ab", b"c"]

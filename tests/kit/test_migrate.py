@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, inspect
 from sqlalchemy.exc import DatabaseError
 
-from infra.kit import migrate
+from infra.kit import migrate, schema
 from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from tests.kit.processes import at_once
@@ -95,7 +95,7 @@ async def test_one_runs_and_all_succeed_when_four_processes_migrate_an_old_datab
     async with db.read() as reading:
         assert await reading.value(sql("SELECT count(*) FROM ran")) == 1
     assert await columns(db, "thing") == {"id", "size"}
-    assert await migrate.at_head(db, package)
+    assert await schema.at_head(db, package)
 
 
 async def test_old_schema_stays_whole_when_a_migration_breaks(db: Database, packages: Path) -> None:
@@ -106,10 +106,10 @@ async def test_old_schema_stays_whole_when_a_migration_breaks(db: Database, pack
         await migrate.upgrade(db, package)
     assert await columns(db, "thing") == {"id"}
     assert "ran" not in await tables(db)
-    assert not await migrate.at_head(db, package)
+    assert not await schema.at_head(db, package)
     write_package(packages, "service_b", FIRST, SECOND)
     await migrate.upgrade(db, package)
-    assert await migrate.at_head(db, package)
+    assert await schema.at_head(db, package)
 
 
 async def test_database_is_left_alone_when_a_newer_release_used_it(
@@ -121,7 +121,7 @@ async def test_database_is_left_alone_when_a_newer_release_used_it(
     with pytest.raises(AlcoveError, match="newer") as caught:
         await migrate.upgrade(db, older)
     assert (caught.value.code, caught.value.reason) == ("conflict", "newer_schema")
-    assert await migrate.at_head(db, package)
+    assert await schema.at_head(db, package)
 
 
 def test_refusal_is_a_sentence_when_the_database_cannot_be_opened(
@@ -152,4 +152,4 @@ async def test_drift_is_named_when_the_tables_in_code_differ(db: Database, packa
 
 
 async def test_database_is_not_at_head_when_it_is_empty(db: Database, packages: Path) -> None:
-    assert not await migrate.at_head(db, write_package(packages, "service_d", FIRST))
+    assert not await schema.at_head(db, write_package(packages, "service_d", FIRST))

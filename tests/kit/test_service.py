@@ -12,7 +12,8 @@ from infra.kit import service, sse, unix
 from infra.kit.client import Patience, ServiceClient
 from infra.kit.errors import AlcoveError
 from infra.kit.metrics import Metrics
-from infra.kit.relay import HttpUpstream, RelayRequest
+from infra.kit.relay import RelayRequest
+from infra.kit.relay.over_aiohttp import HttpUpstream
 from infra.kit.tracing import Tracing
 from tests.waiting import until
 

@@ -50,15 +50,18 @@ class Inflow:
 
     def feed(self, data: bytes) -> None:
         """Takes bytes from the wire; holds the valve when too many wait."""
-        if self._sink is not None:
-            self._pour(self._sink, data)
-            return
         self._parts.append(data)
         self._buffered += len(data)
         if self._buffered > HIGH_WATER_BYTES and not self.holding:
             self.holding = True
             self._valve.hold()
-        self._wake()
+        if self._sink is None:
+            self._wake()
+
+    def flush(self) -> None:
+        """All of one read of the socket was fed: whoever is pushed at gets it, in one piece."""
+        if self._sink is not None and self._parts and not self.ended:
+            self._pour(self._sink)
 
     def end(self) -> None:
         """The body is whole. Without effect the second time."""
@@ -81,6 +84,9 @@ class Inflow:
             if self._error is not None:
                 raise self._error
             await self._wait()
+        return self._take()
+
+    def _take(self) -> bytes:
         taken = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
         self._buffered = 0
@@ -88,14 +94,13 @@ class Inflow:
         return taken
 
     async def push(self, sink: Sink) -> bool:
-        """Hands `sink` what waits, and then each part while it arrives, with no task's turn in between.
+        """Hands `sink` what waits, and then what every `flush` ends, with no task's turn in between.
 
         True at the body's end, False once `sink` takes no more. Raises as `read`, and what `sink` raises.
         """
         while True:
-            while self._parts:
-                if not sink(await self.read()):
-                    return False
+            if self._parts and not sink(self._take()):
+                return False
             if self.ended:
                 return True
             if self._error is not None:
@@ -108,9 +113,9 @@ class Inflow:
             if stopped:
                 return False
 
-    def _pour(self, sink: Sink, data: bytes) -> None:
+    def _pour(self, sink: Sink) -> None:
         try:
-            if sink(data):
+            if sink(self._take()):
                 return
         except Exception as error:
             self._sink = None

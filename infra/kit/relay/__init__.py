@@ -1,12 +1,11 @@
 """The relay: `Upstream.open(request) → response`, bytes in, the same bytes out.
 
 One interface for the gateway (browser → agent) and the meter (agent → provider), two implementations
-under one conformance suite: `HttpUpstream` on aiohttp, and `ProtocolUpstream`, written straight on the
-event loop's protocols for the data paths. Nothing here knows of tenants or money. Whoever opens a
-response closes it, whatever happens above.
+under one conformance suite: `ProtocolUpstream`, written straight on the event loop's protocols, which all
+use, and `over_aiohttp.HttpUpstream`, what it is compared with. Nothing here knows of tenants or money.
+Whoever opens a response closes it, whatever happens above.
 """
 
-from infra.kit.relay.over_aiohttp import HttpUpstream
 from infra.kit.relay.over_protocol import ProtocolUpstream
 from infra.kit.relay.seam import (
     HOP_BY_HOP,
@@ -21,7 +20,6 @@ from infra.kit.relay.seam import (
 __all__ = [
     "HOP_BY_HOP",
     "Headers",
-    "HttpUpstream",
     "ProtocolUpstream",
     "RelayRequest",
     "RelayResponse",

@@ -140,6 +140,9 @@ class Connection(asyncio.Protocol):
         # Grows while no part of a body comes: heads, trailers and chunk extensions are all bounded.
         if self._silent_bytes > MOST_HEAD_BYTES:
             self._refuse(Malformed("its head or trailer is too long"))
+        elif self._answer is not None and self._answer.body.waiting:
+            self._answer.body.flush()
+            self.expect_more()
 
     def eof_received(self) -> bool:
         if self._until_closed and self._answer is not None:
@@ -206,8 +209,6 @@ class Connection(asyncio.Protocol):
             return
         self._silent_bytes = 0
         self._answer.body.feed(data)
-        if self._answer.body.waiting:
-            self.expect_more()
 
     def on_message_complete(self) -> None:
         if self._answer is not None and self._answer.status:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from infra.kit.relay import HttpUpstream, ProtocolUpstream
+from infra.kit.relay import ProtocolUpstream
+from infra.kit.relay.over_aiohttp import HttpUpstream
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
