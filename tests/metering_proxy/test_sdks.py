@@ -16,6 +16,7 @@ from tests import scripted as s
 from tests.metering_proxy.clients import anthropic_client, google_client, openai_client
 from tests.metering_proxy.house import MODEL, House
 from tests.scripted import Reply, ScriptedProvider
+from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
 
@@ -206,6 +207,8 @@ async def test_providers_failure_is_repeated_by_the_client_and_counted_each_time
     answer = await gpt.chat.completions.create(model="default", messages=_SAID)
     assert answer.choices[0].message.content == "at last"
     assert len(scripted.model_requests) == len(tried) == 3
+    await until(lambda: not house.meter.ledger.running, what="the last call's settlement")
+    await house.meter.ledger.sweep()  # behind it in the one writer's queue
     rows = await house.rows("SELECT outcome, charge_nanos > 0 AS paid FROM entry ORDER BY at")
     found = sorted((row["outcome"], row["paid"]) for row in rows)
     assert found == [("complete", 1), ("provider_error", 0), ("provider_error", 0)]
