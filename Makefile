@@ -50,8 +50,8 @@ fast: venv-dev pages ## The inner loop: tests that need no container, browser or
 	$(PY) -m ruff check .
 	$(PY) -m pytest -q -n $(WORKERS) -m "not thorough and not slow and not soak and not docker and not postgres and not browser and not compose"
 
-soak: venv-dev pages ## Every fault matrix, whole; takes long
-	$(PY) -m pytest -q -m soak
+soak: venv-dev pages ## Every fault matrix, whole; takes half an hour. Its last line says what ran
+	$(PY) -m pytest -v -n $(WORKERS) -p tests.tally -m soak --durations=10
 
 sabotage: venv-dev pages ## Small defects on purpose: each must turn the tests red
 	$(PY) -m tests.sabotage

@@ -25,6 +25,7 @@ from infra.kit.errors import AlcoveError
 from metering_proxy.client import MeterClient
 from metering_proxy.wire import ModelRow, NewProvider, Provider
 from spawner.client import SpawnerClient
+from tests import tally
 from tests.databases import to_head
 from tests.journeys.processes import free_port, runs, spawn
 from tests.scripted import ScriptedProvider
@@ -123,6 +124,7 @@ class House:
         process = self._running.pop(service)
         process.kill()
         process.wait()
+        tally.count("kills")
 
     @contextlib.contextmanager
     def hanging(self, service: str) -> Iterator[None]:

@@ -10,6 +10,7 @@ import pytest
 
 from infra.kit import ids
 from tests import scripted as s
+from tests import tally
 from tests.journeys import evidence
 from tests.journeys.fixtures import ON_BOTH
 from tests.journeys.house import SERVICES, House, agent_pids
@@ -36,6 +37,7 @@ async def kill(house: House, victim: str, tenant: str) -> None:
     """kill -9 of the victim, and what an init or an orchestrator does next."""
     if victim == "agent":
         os.kill(agent_pids(house)[tenant], signal.SIGKILL)
+        tally.count("kills")
         return
     house.kill(victim)
     await house.start_service(victim)

@@ -15,7 +15,7 @@ from metering_proxy.pricing import Usage
 from metering_proxy.providers.kinds import kinds
 from metering_proxy.tenant_side.tee import Tee, framing_of
 from metering_proxy.wires.wire import Found
-from tests import draws
+from tests import draws, tally
 from tests.metering_proxy.goldens import ASKED, GOLDENS, Golden
 from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import ScriptedProvider
@@ -83,6 +83,7 @@ def test_stream_is_read_alike_when_it_is_cut_at_every_byte(golden: Golden) -> No
     _, expected = _read(golden, [])
     for cut in range(1, len(golden.body), 1 + len(golden.body) // 20_000):
         assert _read(golden, [cut]) == (golden.body, expected)
+        tally.count("cuts")
 
 
 async def _tenant_of(house: House, scripted: ScriptedProvider, golden: Golden) -> Tenant:

@@ -22,6 +22,7 @@ from metering_proxy.client import MeterClient
 from metering_proxy.ledger.verify import verify
 from metering_proxy.settings import MeterSettings
 from tests import scripted as s
+from tests import tally
 from tests.metering_proxy.house import ROW, SECRET
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
@@ -40,6 +41,7 @@ class Process:
         """As the kernel does, or a power cut."""
         self.process.kill()
         await self.process.wait()
+        tally.count("kills")
 
 
 @dataclass

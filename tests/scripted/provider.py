@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.kit import unix
+from tests import tally
 from tests.scripted import (
     anthropic_wire,
     embeddings,
@@ -130,6 +131,7 @@ async def _reply(connection: Connection, request: Request, reply: Reply, wire: A
         await _json(connection, request, 400, wire.overflow(limit))
         return
     if reply.recorded is not None:
+        tally.count("streams")
         await connection.head(200, reply.headers, stream=True)
         pieces = _cut(iter([reply.recorded]), reply)
         await _send(connection, request, pieces, reply.drop_after_bytes)
@@ -145,6 +147,7 @@ async def _reply(connection: Connection, request: Request, reply: Reply, wire: A
         return
     used = reply.usage or Usage(request.input_words, _spoken_words(reply))
     if request.streams:
+        tally.count("streams")
         headers = reply.headers
         if request.wire == "gemini" and "alt=sse" not in request.path:
             headers = (*headers, ("content-type", "application/json"))

@@ -13,6 +13,7 @@ from infra.kit import address
 from infra.kit.errors import AlcoveError
 from spawner.client import SpawnerClient
 from spawner.settings import Settings
+from tests import tally
 from tests.spawner.house import SECRET
 from tests.waiting import until
 
@@ -44,6 +45,7 @@ class Program:
         """kill -9."""
         self.process.kill()
         await self.process.wait()
+        tally.count("kills")
 
 
 @asynccontextmanager
