@@ -137,6 +137,6 @@ GATEWAY = [
         file="gateway/relay/forward.py",
         old=", replayable=True)",
         new=")",
-        tests=("tests/gateway/test_relay.py",),
+        tests=("tests/gateway/test_relay_connections.py",),
     ),
 ]
