@@ -238,10 +238,11 @@ def _changes(
         await (tenants.load() if subjects is None else tenants.refresh(subjects))
 
     async def of_keys(subjects: Collection[str] | None) -> None:
+        opened = listeners.opened
         if subjects is None:
             subjects = {key.tenant for key in await keys.load()} | listeners.tenants
         for tenant, generations in (await keys.refresh(subjects)).items():
-            await listeners.keep(tenant, generations)
+            await listeners.keep(tenant, generations, opened)
 
     async def of_providers(_: Collection[str] | None) -> None:
         await providers.load()

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from metering_proxy.api.paths import Name, TenantId
 from metering_proxy.grants import Grants
@@ -33,8 +34,13 @@ def router(
         if standing.status == "deleted":
             standing.admit()
         directory = listeners.directory(tenant, generation, request.directory)
-        await listeners.open(tenant, generation, directory)
         key = await keys.mint(tenant, generation, directory)
+        try:
+            # After its key: whoever follows changes ends listeners that no key is known of.
+            await listeners.open(tenant, generation, directory)
+        except AlcoveError:
+            await keys.delete(tenant, generation)
+            raise
         return wire.InstanceKey(key=key, plan=standing.plan.name, status=standing.status)
 
     @api.delete("/instance-keys/{tenant}/{generation}", status_code=204)

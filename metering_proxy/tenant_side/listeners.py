@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from infra.kit import httpd, ids, unix
@@ -22,6 +23,15 @@ SOCKET = "meter.sock"
 Answer = Callable[[Exchange], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An open listener. `number`: the how-manieth that was opened."""
+
+    listener: httpd.Listener
+    path: Path
+    number: int
+
+
 class Listeners:
     """Every tenant's listener of this process."""
 
@@ -30,7 +40,8 @@ class Listeners:
     ) -> None:
         self._answer, self._sockets_dir = answer, sockets_dir
         self._limits, self._capacity = limits, capacity
-        self._open: dict[tuple[str, int], tuple[httpd.Listener, Path]] = {}
+        self._open: dict[tuple[str, int], _Open] = {}
+        self._opened = 0
         self._closing: set[asyncio.Task[None]] = set()
 
     def directory(self, tenant: str, generation: int, given: str) -> str:
@@ -62,9 +73,10 @@ class Listeners:
             ) from error
         listener = await self.serve(sock, tenant, generation)
         held = self._open.get((tenant, generation))
-        self._open[tenant, generation] = (listener, path)
+        self._opened += 1
+        self._open[tenant, generation] = _Open(listener, path, self._opened)
         if held is not None:
-            self._retire(held[0])
+            self._retire(held.listener)
 
     async def serve(self, sock: socket.socket, tenant: str, generation: int) -> httpd.Listener:
         """Answers that generation's calls on a socket that listens already; whoever asks for it closes it."""
@@ -98,7 +110,7 @@ class Listeners:
         held = self._open.pop((tenant, generation), None)
         if held is None:
             return
-        listener, path = held
+        listener, path = held.listener, held.path
         with contextlib.suppress(OSError):
             directory = unix.open_directory(path.parent)
             try:
@@ -112,10 +124,19 @@ class Listeners:
         """Whose listeners are open here."""
         return {tenant for tenant, _ in self._open}
 
-    async def keep(self, tenant: str, generations: Collection[int]) -> None:
-        """Ends the listeners of the tenant's other generations: another process has ended their keys."""
-        for one, generation in list(self._open):
-            if one == tenant and generation not in generations:
+    @property
+    def opened(self) -> int:
+        """How many were opened so far: whoever reads keys notes it first."""
+        return self._opened
+
+    async def keep(self, tenant: str, generations: Collection[int], opened: int) -> None:
+        """Ends the listeners of the tenant's other generations: another process has ended their keys.
+
+        But for those that were opened after `opened` were: their keys may be newer than what was read.
+        """
+        for (one, generation), held in list(self._open.items()):
+            other = one == tenant and generation not in generations
+            if other and held.number <= opened:
                 await self.close(tenant, generation)
 
     async def shut(self, grace_s: float) -> None:
@@ -123,7 +144,7 @@ class Listeners:
 
         Socket files stay: the next process binds over them.
         """
-        listeners = [listener for listener, _ in self._open.values()]
+        listeners = [held.listener for held in self._open.values()]
         self._open.clear()
         await asyncio.gather(*(listener.close(grace_s=grace_s) for listener in listeners))
         await asyncio.gather(*self._closing)

@@ -1,11 +1,13 @@
 """Several meters on one database: what one of them is told the others know within a second."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from infra.kit import ids
 from infra.kit.db import Database, sql
 from metering_proxy import changes, wire
 from tests import scripted as s
@@ -100,6 +102,34 @@ async def test_generation_ended_at_one_meter_loses_its_listener_at_the_other(
     await two[0].client.delete_key(tenant.id, tenant.generation)
     await until(lambda: not tenant.socket.exists(), timeout_s=_SOON_S)
     assert two[1].meter.keys.find(tenant.key) is None
+
+
+async def test_listener_stays_that_was_opened_while_keys_were_read(
+    two: tuple[House, House], scripted: ScriptedProvider
+) -> None:
+    await _connected(two, scripted)
+    house = two[1]
+    listeners = house.meter.listeners
+    before = listeners.opened
+    tenant = await house.generation(ids.tenant_id(), 1)
+    await listeners.keep(tenant.id, set(), before)
+    assert tenant.socket.exists(), "its key may be newer than what was read"
+    await listeners.keep(tenant.id, set(), listeners.opened)
+    assert not tenant.socket.exists()
+
+
+async def test_assistant_that_starts_while_a_key_is_made_keeps_its_socket(
+    two: tuple[House, House], scripted: ScriptedProvider
+) -> None:
+    await _connected(two, scripted)
+    house = two[1]
+    for n in range(10):
+        tenant = ids.tenant_id()
+        await house.client.create_api_key(tenant, wire.ApiKeyRequest(name=f"key {n}"))
+        following = asyncio.create_task(house.meter.changes.poll())
+        made = await house.generation(tenant, 1)
+        await following
+        assert (await made.chat(model="default")).status == 200
 
 
 async def test_own_key_set_at_one_meter_is_used_at_the_other(
