@@ -17,7 +17,8 @@ _BLANK = " \t\n\r"
 _SPACE = re.compile(rf"[{_BLANK}]*")
 _written = json.JSONEncoder(separators=(",", ":")).encode
 # 300,000 token ids is the most that an embeddings call takes; a long conversation has some 20,000 values.
-_MOST_WEIGHT, _MOST_MARKS = 400_000, 4_000_000
+# A mark in a text is about a token: more of them than this no model reads.
+_MOST_WEIGHT, _MOST_MARKS = 400_000, 2_500_000
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -185,8 +185,8 @@ METER = [
         name="take-all-that-comes",
         why="a hundred callers who do not read would take the memory of everybody",
         file="infra/kit/httpd/request.py",
-        old="            self._wire.send(chunk)\n        if self._wire.full:\n",
-        new="            self._wire.send(chunk)\n        if self._wire.full and not chunk:\n",
+        old="        return not self._wire.full\n",
+        new="        return True\n",
         tests=(f"{_MEMORY}::test_memory_is_bounded_while_a_hundred_callers_do_not_read",),
     ),
     Defect(
