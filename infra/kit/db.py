@@ -15,8 +15,10 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from threading import Thread
 from typing import Any
 
+import aiosqlite
 from sqlalchemy import Executable, event, text
 from sqlalchemy.engine import CursorResult, RowMapping
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -42,6 +44,7 @@ _SQLITE_AWAY = frozenset(
         sqlite3.SQLITE_NOTADB,
     )
 )
+_LAST_WORDS_S = 2.0
 _PG_NOW = text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)")
 
 
@@ -107,7 +110,8 @@ class Database:
         self._own_clock = clock is not None
         self.url = driver_url(url)
         self.is_sqlite = self.url.startswith("sqlite")
-        self._engine = _engine(self.url, durable, pool_size)
+        self._threads = _Threads()
+        self._engine = _engine(self.url, durable, pool_size, self._threads)
         # SQLite has one writer; queueing here is fair and does not poll, its busy handler does.
         self._writer = asyncio.Lock() if self.is_sqlite else None
 
@@ -146,8 +150,9 @@ class Database:
             await reading.value(text("SELECT 1"))
 
     async def close(self) -> None:
-        """Closes every connection."""
+        """Closes every connection, and waits a moment for what was given up in the middle."""
         await self._engine.dispose()
+        await self._threads.ended(_LAST_WORDS_S)
 
 
 @contextmanager
@@ -190,10 +195,43 @@ def driver_url(url: str) -> str:
     return url
 
 
-def _engine(url: str, durable: bool, pool_size: int) -> AsyncEngine:
+class _Threads:
+    """The threads of SQLite's connections, one each.
+
+    A connection whose query was cancelled leaves its thread at work, and that would give its answer to
+    an event loop that has ended.
+    """
+
+    def __init__(self) -> None:
+        self._threads: set[Thread] = set()
+
+    def connect(self, *given: Any, **named: Any) -> aiosqlite.Connection:
+        """A connection, not yet begun."""
+        made = aiosqlite.connect(*given, **named)
+        thread = made._thread
+        thread.daemon = True
+        # Without `ident` it has not begun yet.
+        alive = {one for one in self._threads if one.is_alive() or one.ident is None}
+        self._threads = alive | {thread}
+        return made
+
+    async def ended(self, within_s: float) -> None:
+        """Returns when no thread has anything more to say, or after `within_s`."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + within_s
+        # Asked again and again: a thread tells no loop that it ends.
+        while any(one.is_alive() for one in self._threads) and loop.time() < deadline_s:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+def _engine(url: str, durable: bool, pool_size: int, threads: _Threads) -> AsyncEngine:
     if not url.startswith("sqlite"):
         return create_async_engine(url, pool_pre_ping=True, pool_size=pool_size, max_overflow=4)
     engine = create_async_engine(url, pool_size=pool_size)
+
+    @event.listens_for(engine.sync_engine, "do_connect")
+    def _connecting(_dialect: Any, _record: Any, _given: Any, named: dict[str, Any]) -> None:
+        named["async_creator_fn"] = threads.connect
 
     @event.listens_for(engine.sync_engine, "connect")
     def _connected(connection: Any, _record: Any) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from infra.kit.clock import FakeClock
 from infra.kit.db import Database, driver_url, sql
 from infra.kit.errors import AlcoveError
 from tests.kit.processes import at_once
+from tests.waiting import until
 
 PROCESSES, INCREMENTS = 4, 200
 
@@ -204,3 +206,26 @@ async def test_error_stays_what_it_is_when_the_statement_is_wrong(db: Database) 
     with pytest.raises(DBAPIError, match="nowhere"):
         async with db.read() as reading:
             await reading.value(sql("SELECT * FROM nowhere"))
+
+
+async def test_no_thread_is_left_when_the_pool_closes_after_a_query_was_given_up(
+    tmp_path: Path,
+) -> None:
+    db = Database(f"sqlite:///{tmp_path}/one.db")
+    before = set(threading.enumerate())
+    counting = sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000)"
+        " SELECT count(*) FROM n"
+    )
+
+    async def ask() -> None:
+        async with db.read() as reading:
+            await reading.value(counting)
+
+    asking = asyncio.create_task(ask())
+    await until(lambda: set(threading.enumerate()) - before)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await db.close()
+    assert not set(threading.enumerate()) - before
