@@ -50,9 +50,11 @@ def size(n_bytes: int) -> str:
 
 
 def took(ms: int) -> str:
-    """`0.4 s`, `12 s`, `3 min 5 s`: how long something took."""
+    """`14 ms`, `1.4 s`, `12 s`, `3 min 5 s`: how long something took."""
+    if ms < 1_000:
+        return f"{max(ms, 0)} ms"
     if ms < 9_950:
-        return f"{max(ms, 0) / 1000:.1f} s"
+        return f"{ms / 1000:.1f} s"
     seconds = round(ms / 1000)
     if seconds < _MINUTE:
         return f"{seconds} s"

@@ -18,6 +18,12 @@ router = APIRouter()
 OWN = "tenant"  # the payer of calls with the person's own key
 
 
+def by_payer(rows: list[UsageRow]) -> tuple[list[UsageRow], list[UsageRow]]:
+    """Rows of calls that were paid here, and of those that the person paid with their own key."""
+    ours = [row for row in rows if row.payer != OWN]
+    return ours, [row for row in rows if row.payer == OWN]
+
+
 @router.get("/usage")
 async def usage(request: Request, person: Person) -> Response:
     """The page. Without the meter it says so and shows no invented zeros as a quota."""
@@ -26,8 +32,7 @@ async def usage(request: Request, person: Person) -> Response:
     month = words.month_start(now_at, zone_name)
     today = words.day_start(now_at, zone_name)
     rows, problem = await month_rows(here, person.tenant, zone_name)
-    charged = [row for row in rows if row.payer != OWN]
-    own = [row for row in rows if row.payer == OWN]
+    charged, own = by_payer(rows)
     quota = await quota_or_none(here, person.tenant)
     context: dict[str, Any] = {
         "plan": {"name": person.plan, "title": await here.quotas.title(person.plan)},

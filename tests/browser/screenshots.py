@@ -87,14 +87,75 @@ async def _all(house: House, provider: s.ScriptedProvider, browser: Browser) -> 
     await ada.shows("tomorrow")
     await ada.finished()
     await _picture(ada.page, "chat")
-    await _picture(ada.page, "usage", lambda: ada.page.goto(f"{house.url}/usage"))
+    await _keys(house, provider, ada)
+    tenant = await evidence.tenant_of(house, "ada@example.org")
     await _at_the_limit(house, provider, ada)
-    for name in ("tenants", "spend", "providers", "host"):
+    await _credit(house, admin, tenant)
+    await _picture(ada.page, "usage", lambda: ada.page.goto(f"{house.url}/usage"))
+    await _chain(house, admin)
+    for name in ("tenants", "spend", "requests", "providers", "fallbacks", "prices", "host"):
         await admin.page.goto(f"{house.url}/admin/{name}")
         await _picture(admin.page, f"admin-{name}")
-    tenant = await evidence.tenant_of(house, "ada@example.org")
+    await admin.page.goto(f"{house.url}/admin/requests?q=ada@example.org")
+    await admin.page.locator("tbody .name a").first.click()
+    await _picture(admin.page, "admin-request")
     await admin.page.goto(f"{house.url}/admin/tenants/{tenant}")
     await _picture(admin.page, "admin-tenant")
+    await _new_password(house, admin, ada)
+
+
+async def _keys(house: House, provider: s.ScriptedProvider, ada: ChatPage) -> None:
+    """Ada brings a key of her own, and makes one for her notebook."""
+    page = ada.page
+    await page.goto(f"{house.url}/account/keys")
+    await page.locator("[data-open^=own-]").first.click()
+    await page.locator("dialog[open] [name=key]").fill("sk-ada-pays-herself-x7Qd")
+    await page.locator("dialog[open] button.primary").click()
+    await expect(page.locator("main")).to_contain_text("You pay here")
+    await page.get_by_label("What is it for?").fill("Notebook on my laptop")
+    await page.get_by_role("button", name="Make the key").click()
+    await expect(page.get_by_label("Key", exact=True).first).to_be_visible()
+    await _picture(page, "keys")
+    await page.goto(f"{house.url}/chat")
+    await ada.awake()
+    provider.then(s.last_contains("thanks"), reply=s.text("Gladly.").using(2_300, 12))
+    await ada.say("Many thanks")
+    await ada.shows("Gladly")
+    await page.goto(f"{house.url}/account/keys")
+    await page.locator("[data-open$=-remove]").click()
+    await page.locator("dialog[open] button.danger").click()
+
+
+async def _credit(house: House, admin: ChatPage, tenant: str) -> None:
+    """The keeper gives Ada five dollars."""
+    page = admin.page
+    await page.goto(f"{house.url}/admin/tenants/{tenant}")
+    await page.locator("[data-open=grant]").click()
+    await page.locator("dialog[open] [name=amount_usd]").fill("5.00")
+    await page.locator("dialog[open] [name=note]").fill("For the lost afternoon")
+    await page.locator("dialog[open] [name=last_day]").fill("2099-12-31")
+    await page.locator("dialog[open] [name=reason]").fill("Promised by mail")
+    await page.locator("dialog[open] button.primary").click()
+    await expect(page.locator("main")).to_contain_text("The credit is given.")
+
+
+async def _chain(house: House, admin: ChatPage) -> None:
+    page = admin.page
+    await page.goto(f"{house.url}/admin/fallbacks")
+    await page.locator("[name=name]").fill("best")
+    await page.locator("textarea[name=targets]").fill("anthropic/claude-sonnet-4-5")
+    await page.get_by_role("button", name="Save the chain").click()
+    await expect(page.locator(".rows")).to_contain_text("best")
+
+
+async def _new_password(house: House, admin: ChatPage, ada: ChatPage) -> None:
+    await admin.page.locator("[data-open=password]").click()
+    await admin.page.locator("dialog[open] [name=reason]").fill("Called from her own number")
+    await admin.page.locator("dialog[open] button.primary").click()
+    link = await admin.page.get_by_label("Link", exact=True).input_value()
+    await _picture(admin.page, "admin-password-link")
+    await ada.page.goto(link)
+    await _picture(ada.page, "new-password")
 
 
 async def _neighbours(house: House, provider: s.ScriptedProvider) -> None:

@@ -49,7 +49,7 @@ async def test_call_is_shown_in_every_detail(gateway: Gateway) -> None:
         "$0.00024",
         "$0.00004 from credit",
         "2.5 s",
-        "sent after 0.1 s",
+        "sent after 100 ms",
         "$0.0009",
         "openai/gpt-5@2026-01-01",
         "admin@example.org",
@@ -92,7 +92,11 @@ async def test_spend_is_told_by_provider_and_payer(gateway: Gateway) -> None:
     gateway.meter.spend(own, "2026-01-01", "anthropic/claude", 500_000_000, payer="tenant")
     page = await root.visit("/admin/spend")
     assert "The person, with their own key" in page.text
-    assert page.text.count("$0.50") >= 1
+    assert page.text.count("$0.50") == 1, "in that row, and in no cost of the house"
+    assert "$2.50" not in page.text
+    tenant = await root.visit(f"/admin/tenants/{own}")
+    assert "1 call with the person's own key, about $0.50" in tenant.text
+    assert "$2.50" not in tenant.text
 
 
 async def test_prices_and_plans_are_shown(gateway: Gateway) -> None:

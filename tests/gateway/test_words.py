@@ -55,6 +55,21 @@ def test_size_is_told_in_the_unit_that_fits(n_bytes: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (-5, "0 ms"),
+        (14, "14 ms"),
+        (999, "999 ms"),
+        (1_000, "1.0 s"),
+        (9_960, "10 s"),
+        (185_000, "3 min 5 s"),
+    ],
+)
+def test_how_long_something_took_is_told_in_the_unit_that_fits(ms: int, text: str) -> None:
+    assert words.took(ms) == text
+
+
+@pytest.mark.parametrize(
     ("said", "sentence"),
     [
         ("the provider refuses the key (HTTP 401)", "The provider refuses the key (HTTP 401)."),

@@ -11,7 +11,7 @@ from gateway.pages import report
 from gateway.pages.admin.tenants import plans
 from gateway.pages.grants import grants_or_none
 from gateway.pages.render import page, zone
-from gateway.pages.usage import month_rows, quota_or_none
+from gateway.pages.usage import by_payer, month_rows, quota_or_none
 from gateway.tenants import audit, store
 from gateway.web.identity import admin
 from gateway.web.parts import Parts, parts
@@ -80,6 +80,7 @@ async def show(
         row = await store.get(reading, tenant)
         entries = await audit.of_tenant(reading, tenant)
     rows, problem = await month_rows(here, tenant, zone_name)
+    charged, own = by_payer(rows)
     quota, grants, instance, ways_out, keys = await asyncio.gather(
         quota_or_none(here, tenant),
         grants_or_none(here, tenant),
@@ -92,8 +93,9 @@ async def show(
         "plans": [plan.model_dump() for plan in await plans(here)],
         "quota": quota,
         "quota_override_usd": _usd(row["quota_charge_month_nanos"]),
-        "month": report.sums(rows, with_cost=True),
-        "by_model": report.by_model(rows, with_cost=True),
+        "month": report.sums(charged, with_cost=True),
+        "own": report.sums(own, with_cost=True),
+        "by_model": report.by_model(charged, with_cost=True),
         "instance": instance and instance.model_dump(exclude={"url", "owner_uid"}),
         "grants": grants,
         "new_grant": ids.ulid(),

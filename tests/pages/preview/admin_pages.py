@@ -44,6 +44,7 @@ ONE_TENANT: dict[str, Any] = {
     "quota": s.quota(84, "near"),
     "quota_override_usd": "35.00",
     "month": s.sums(196),
+    "own": s.sums(3),
     "by_model": s.by_model(196),
     "instance": s.INSTANCE,
     "grants": p.grants(),

@@ -47,8 +47,8 @@ PAGES = [
         name="charge-own-keys-in-the-books-of-the-page",
         why="people would see calls that they paid themselves among those of their plan",
         file="gateway/pages/usage.py",
-        old="charged = [row for row in rows if row.payer != OWN]",
-        new="charged = list(rows)",
+        old="ours = [row for row in rows if row.payer != OWN]",
+        new="ours = list(rows)",
         tests=("tests/gateway/test_credit.py",),
     ),
     Defect(
