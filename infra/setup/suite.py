@@ -25,7 +25,8 @@ _WORKERS = os.environ.get("WORKERS", "2")
 def steps(node: str) -> list[tuple[str, list[str]]]:
     """What is run, in order: a name and a command each."""
     python = [sys.executable, "-m"]
-    pytest = [*python, "pytest", "-q"]
+    # A second look asks for what failed now, not for what failed some other day.
+    pytest = [*python, "pytest", "-q", "--cache-clear", "--durations=10", "--durations-min=5"]
     return [
         ("format", [*python, "ruff", "format", "--check", "."]),
         ("lint", [*python, "ruff", "check", "."]),
@@ -93,7 +94,9 @@ def second_look(root: Path, environment: dict[str, str], unsteady: list[str]) ->
     failed = last_failed(root / ".pytest_cache")
     if not 0 < len(failed) <= _FEW:
         return _TESTS_FAILED
-    say.line(f"\n── once more, alone: {len(failed)} failed")
+    say.line("\n── once more, alone, since they failed:")
+    for test in failed:
+        say.line(f"   {test}")
     code = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *failed], cwd=root, env=environment, check=False
     ).returncode

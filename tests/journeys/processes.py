@@ -1,6 +1,8 @@
 """Processes of a house: children that die with the test, and asking /proc about others."""
 
+import contextlib
 import ctypes
+import random
 import signal
 import socket
 import subprocess
@@ -33,7 +35,9 @@ def runs(pid: int) -> bool:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A TCP port of loopback that nobody has, out of those that outgoing connections are not given."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port

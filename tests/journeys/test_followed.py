@@ -16,7 +16,7 @@ from tests.journeys.house import House
 from tests.journeys.person import Person
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 PARTS = {"gateway", "spawner", "agent", "meter"}
 Traces = dict[str, dict[str, set[str]]]
 

@@ -64,7 +64,7 @@ def test_every_route_with_an_id_is_asked_below(tmp_path: Path) -> None:
     assert with_ids == asked | MADE_BY_PEOPLE | NOT_OF_A_PERSON
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @ON_BOTH
 async def test_every_id_of_one_is_unknown_when_the_other_names_it(house: House, pair: Pair) -> None:
     ids_of_hers = await everything_of(house, pair)

@@ -19,7 +19,7 @@ from tests.journeys.pair import SECRET_WORDS, Pair
 from tests.journeys.person import Person
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 async def test_waiting_message_is_unknown_when_another_names_it(house: House, pair: Pair) -> None:
@@ -137,6 +137,7 @@ async def listening(path: Path, reached: list[bytes]) -> AsyncIterator[None]:
         await server.wait_closed()
 
 
+@pytest.mark.slow  # measures time
 async def test_neighbour_is_not_slowed_when_500_connections_are_silent(
     house: House, pair: Pair, scripted: s.ScriptedProvider
 ) -> None:

@@ -15,7 +15,7 @@ from tests.journeys.house import House, agent_pids
 from tests.journeys.person import Person
 from tests.waiting import until
 
-pytestmark = [pytest.mark.slow, ON_BOTH]
+pytestmark = [pytest.mark.thorough, ON_BOTH]
 
 
 @pytest.fixture
