@@ -31,7 +31,8 @@ _SHARE_THROUGH = (
 )
 _ENGINE_S = 5.0
 _SOCKET_S = 20.0
-_SMALL = Limits(memory_mb=64, cpus=1.0, pids=16, tmp_mb=8, storage_mb=1, idle_s=60)
+# No smaller than the smallest plan: a runtime with a kernel of its own (gVisor) has threads and memory of its own.
+_SMALL = Limits(memory_mb=384, cpus=1.0, pids=128, tmp_mb=8, storage_mb=1, idle_s=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ async def _engine(runtime: DockerRuntime) -> wire.Probe:
         return wire.Probe(
             name=name,
             ok=False,
-            detail=f"no container engine answers ({error or 'no answer in time'})",
+            detail=f"no container engine answers ({str(error) or 'no answer in time'})",
             remedy="Install Docker Engine and start it, or let this user reach its socket",
         )
     return wire.Probe(name=name, ok=True, detail=f"Docker Engine {version} answers")
@@ -111,7 +112,7 @@ async def _socket(runtime: DockerRuntime, layout: Layout) -> wire.Probe:
         return wire.Probe(
             name=name,
             ok=False,
-            detail=f"a socket shared with a container does not answer: {error or 'no answer in time'}",
+            detail=f"a socket shared with a container does not answer: {str(error) or 'no answer in time'}",
             remedy=_SHARE if runtime.container_runtime is None else _SHARE_THROUGH,
         )
     finally:
