@@ -40,6 +40,7 @@ async def usage(request: Request, person: Person) -> Response:
         "month_label": f"{month:%B %Y}",
         "quota": quota,
         "grants": await grants_or_none(here, person.tenant),
+        "ways_out": await _ways_out(here, person.tenant),
         "today": report.sums(row for row in charged if row.day == today.date().isoformat()),
         "month": report.sums(charged),
         "by_model": report.by_model(charged),
@@ -48,6 +49,14 @@ async def usage(request: Request, person: Person) -> Response:
         "problems": [problem] if problem else [],
     }
     return await page(request, "usage.html", context)
+
+
+async def _ways_out(here: Parts, tenant: str) -> dict[str, Any] | None:
+    """What the assistant's tools have taken of their day; None while the meter cannot be asked."""
+    try:
+        return (await here.meter.egress_day(tenant)).model_dump()
+    except AlcoveError:
+        return None
 
 
 async def month_rows(here: Parts, tenant: str, zone_name: str) -> tuple[list[UsageRow], str | None]:

@@ -31,7 +31,7 @@ class FakeMeter:
         self.away = False
         self.hangs = False
         self.probe_fails = False
-        self.people = People()
+        self.people = People(lambda tenant: self.tenants[tenant].egress)
         self.books = Books()
         self.app = self._routes(room("meter", secret))
 

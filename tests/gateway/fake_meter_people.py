@@ -17,7 +17,8 @@ DAY_MS = 86_400_000
 class People:
     """What the meter keeps of each tenant besides money that was spent."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: Callable[[str], bool]) -> None:
+        self.allowed = allowed
         self.api_keys: dict[str, list[ApiKey]] = {}
         self.own_keys: dict[tuple[str, str], str] = {}
         self.grants: dict[str, Grant] = {}
@@ -52,7 +53,7 @@ class People:
         async def egress(tenant: str) -> Any:
             noted(f"egress {tenant}")
             return wire.EgressDay(
-                allowed=False,
+                allowed=self.allowed(tenant),
                 bytes=2_500_000,
                 bytes_limit=10_000_000,
                 tunnels=3,

@@ -6,6 +6,7 @@ from sqlalchemy import select
 from gateway.models import audit
 from metering_proxy import wire
 from tests.gateway.conftest import Gateway
+from tests.waiting import until
 
 ADA = "ada@example.org"
 
@@ -189,10 +190,11 @@ async def test_tenants_past_a_mark_are_filtered_and_marked(gateway: Gateway) -> 
 
 
 async def test_way_out_is_opened_with_a_reason_and_told_to_the_meter(gateway: Gateway) -> None:
-    root = await gateway.admin()
-    await gateway.person(ADA)
+    root, ada = await gateway.admin(), await gateway.person(ADA)
     theirs = await gateway.tenant_of(ADA)
     path = f"/admin/tenants/{theirs}"
+    await until(lambda: theirs in gateway.meter.tenants)
+    assert "nothing else can be reached" in (await ada.visit("/usage")).text
     assert "Closed: nothing but models" in (await root.visit(path)).text
     assert (await root.submit(f"{path}/egress", allowed="on", reason="")).status == 400
     assert not gateway.meter.tenants[theirs].egress
@@ -201,6 +203,7 @@ async def test_way_out_is_opened_with_a_reason_and_told_to_the_meter(gateway: Ga
     page = await root.visit(path)
     assert "may reach public addresses" in page.text
     assert "2.5 MB of 10 MB" in page.text
+    assert "Yes, public addresses. Today 3 connections" in (await ada.visit("/usage")).text
     assert await _audited(gateway, "egress.changed") == [("reads news", "on")]
     await root.submit(f"{path}/plan", plan="plus", reason="paid")
     assert gateway.meter.tenants[theirs].egress, "another change does not close it"

@@ -17,6 +17,7 @@ USAGE: dict[str, Any] = {
     "by_model": s.by_model(196),
     "own": [],
     "grants": [],
+    "ways_out": p.WAYS_OUT | {"allowed": False},
     "chart": s.chart(24, 310_000_000),
 }
 KEYS: dict[str, Any] = {
@@ -106,7 +107,13 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
     "/usage": ("usage.html", USAGE),
     "/usage/credit": (
         "usage.html",
-        USAGE | {"quota": s.quota(100, "credit"), "grants": p.grants(), "own": s.by_model(30)},
+        USAGE
+        | {
+            "quota": s.quota(100, "credit"),
+            "grants": p.grants(),
+            "ways_out": p.WAYS_OUT,
+            "own": s.by_model(30),
+        },
     ),
     "/usage/near": ("usage.html", USAGE | {"quota": s.quota(84, "near")}),
     "/usage/out": ("usage.html", USAGE | {"quota": s.quota(100, "out")}),

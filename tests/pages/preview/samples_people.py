@@ -57,6 +57,16 @@ def program_key(**changes: Any) -> dict[str, Any]:
     }
 
 
+WAYS_OUT = {
+    "allowed": True,
+    "bytes": 48_310_000,
+    "bytes_limit": 1_000_000_000,
+    "tunnels": 212,
+    "calls": 0,
+    "resets_at": NOW + DAY_MS // 2,
+}
+
+
 def call_row(n: int = 0, **changes: Any) -> dict[str, Any]:
     """A row of the list of calls."""
     return {

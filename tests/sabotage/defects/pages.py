@@ -91,4 +91,12 @@ PAGES = [
         new='headers.append((b"x-accel-buffering", b"yes"))',
         tests=("tests/gateway/test_behind_nginx.py",),
     ),
+    Defect(
+        name="let-proxies-hold-the-tabs-stream-back",
+        why="behind nginx a chat would stand still until its stream ends",
+        file="infra/kit/sse.py",
+        old='"x-accel-buffering": "no"',
+        new='"x-accel-buffering": "yes"',
+        tests=("tests/gateway/test_behind_nginx.py",),
+    ),
 ]
