@@ -1,4 +1,7 @@
-"""A real nginx in front, as Debian's example has it: it holds answers back unless it is told not to."""
+"""A real nginx in front with nothing said about buffering: words come through it as they are written.
+
+That answers also tell proxies so, for those that would hold them back, is tested without one.
+"""
 
 import asyncio
 import shutil

@@ -185,6 +185,7 @@ async def test_meter_hears_of_it_when_the_program_leaves(
     async with door.session.post(
         f"{door.gateway.url}/v1/chat/completions", json={**CHAT, "stream": True}, headers=shown
     ) as answer:
+        assert answer.headers["x-accel-buffering"] == "no", "proxies in front hold no word back"
         while b"one" not in await answer.content.readuntil(b"\n\n"):
             pass
         answer.close()

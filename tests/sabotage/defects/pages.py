@@ -89,7 +89,7 @@ PAGES = [
         file="gateway/web/programs.py",
         old='headers.append((b"x-accel-buffering", b"no"))',
         new='headers.append((b"x-accel-buffering", b"yes"))',
-        tests=("tests/gateway/test_behind_nginx.py",),
+        tests=("tests/gateway/test_programs.py",),
     ),
     Defect(
         name="let-proxies-hold-the-tabs-stream-back",
@@ -97,6 +97,6 @@ PAGES = [
         file="infra/kit/sse.py",
         old='"x-accel-buffering": "no"',
         new='"x-accel-buffering": "yes"',
-        tests=("tests/gateway/test_behind_nginx.py",),
+        tests=("tests/gateway/test_stream.py",),
     ),
 ]
