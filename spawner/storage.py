@@ -61,14 +61,14 @@ class Storage:
         began_s = time.monotonic()
         if began_s < self._rest_until_s:
             return
-        async with self.db.read() as reading:
-            rows = [row for row in await read_all(reading) if self._may_have_changed(row)]
-        await self.measure(rows)
+        await self.round()
         took_s = time.monotonic() - began_s
         self._rest_until_s = began_s + took_s * _SHARE
 
-    async def measure(self, rows: list[Row]) -> None:
-        """Measures these tenants and acts on what is found. Raises `unavailable`."""
+    async def round(self) -> None:
+        """Measures everybody who may have changed, now. Raises `unavailable`."""
+        async with self.db.read() as reading:
+            rows = [row for row in await read_all(reading) if self._may_have_changed(row)]
         wanted = {row.tenant: self.plans.limits(row.plan).storage_bytes for row in rows}
         found = await self.runtime.stored(wanted)
         for row in rows:

@@ -44,7 +44,7 @@ async def test_data_is_measured_when_it_lies_in_volumes(home: House, docker_clie
         (container,) = labelled(docker_client, home.deployment)
         code, _ = container.exec_run(["dd", "if=/dev/zero", "of=/data/x", "bs=1M", "count=3"])
         assert code == 0
-        await at.spawner.storage()
+        await at.spawner.storage.round()
         stored = (await at.client.instance(who)).stored_bytes
         assert stored is not None
         assert 3_000_000 < stored < 3_300_000

@@ -93,7 +93,7 @@ class Fat(ProcessRuntime):
 
 async def measured(at: Working, who: str) -> None:
     """A measurement, and what follows from it."""
-    await at.spawner.storage()
+    await at.spawner.storage.round()
     await at.spawner.drivers.settled(who)
 
 
@@ -118,7 +118,6 @@ async def test_tenant_sleeps_and_is_told_when_its_storage_is_full_and_wakes_with
         assert (level(at, "near"), level(at, "full")) == (1, 0)
 
         (home.data(who) / "more").write_bytes(b"x" * 500_000)
-        at.spawner.storage._rest_until_s = 0
         await measured(at, who)
         asleep = await at.client.instance(who)
         assert asleep.state == "stopped"
@@ -148,8 +147,7 @@ async def test_tenant_wakes_again_when_its_storage_was_cleared(home: House) -> N
         with pytest.raises(AlcoveError):
             await at.client.wake(who, "message")
         much.unlink()
-        at.spawner.storage._rest_until_s = 0
-        await at.spawner.storage()
+        await at.spawner.storage.round()
         await at.ready(who)
 
 
@@ -157,14 +155,21 @@ async def test_next_measurement_waits_when_one_took_long(home: House) -> None:
     who = tenant()
     async with home.work(runtime_class=Fat, poll_s=3600) as at:
         await at.ready(who)
-        await at.spawner.storage()
+        await at.spawner.storage.round()
         first = (await at.client.instance(who)).stored_bytes
         (home.data(who) / "more").write_bytes(b"x" * 100_000)
-        await at.spawner.storage()
-        assert (await at.client.instance(who)).stored_bytes == first
+        rounds = 0
 
         async def seen() -> bool:
+            nonlocal rounds
+            rounds += 1
             await at.spawner.storage()
             return (await at.client.instance(who)).stored_bytes != first
 
-        await until(seen, what="the next measurement")
+        await until(seen, timeout_s=30, what="the next measurement")
+        at_once = rounds
+        (home.data(who) / "even more").write_bytes(b"x" * 100_000)
+        first = (await at.client.instance(who)).stored_bytes
+        assert not await seen(), "it took its time, and did not rest"
+        await until(seen, timeout_s=30, what="the measurement after it")
+        assert rounds > at_once + 1
