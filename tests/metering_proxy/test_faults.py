@@ -65,6 +65,7 @@ def _sha(data: bytes) -> str:
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 @pytest.mark.parametrize("wire", _WIRES)
 async def test_every_fault_is_settled_once_and_its_bytes_are_the_providers(
     tmp_path: Path, scripted: ScriptedProvider, wire: str
@@ -91,6 +92,7 @@ async def test_every_fault_is_settled_once_and_its_bytes_are_the_providers(
     gate.open()
 
 
+@pytest.mark.thorough
 async def test_stream_may_last_as_long_as_its_bytes_keep_coming(
     tmp_path: Path, scripted: ScriptedProvider
 ) -> None:

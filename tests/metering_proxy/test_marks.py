@@ -100,6 +100,7 @@ async def test_tenants_that_passed_a_mark_are_listed_while_its_window_runs(
         assert await house.client.all_marks() == []
 
 
+@pytest.mark.thorough
 async def test_mark_is_set_and_told_once_a_window_whoever_looks(both: House) -> None:
     """Four processes settle at the edge of a limit, and all of them tell of marks at the same time."""
     ledgers = [Ledger(both.db) for _ in range(4)]

@@ -128,6 +128,7 @@ async def test_every_promised_metric_is_there_by_its_name_and_labels(
         assert not any("tenant" in one.labels or "account" in one.labels for one in family.samples)
 
 
+@pytest.mark.thorough
 async def test_span_of_a_call_arrives_with_all_that_the_convention_names(
     tmp_path: Path, scripted: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
