@@ -48,7 +48,10 @@ class PrivateEngine:
         command = ["dockerd", "--host", self.url, "--containerd", str(self._runtime)]
         command += ["--data-root", f"{self.root}/data", "--exec-root", f"{self.root}/exec"]
         command += ["--pidfile", f"{self.root}/pid", "--config-file", self._file("json", "{}")]
-        self.process = self._run([*command, "--bridge", "none", "--iptables=false"])
+        # An engine without a bridge removes the one that it finds, which is the machine's engine's: so it
+        # gets a network namespace of its own.
+        apart = ["unshare", "--net"]
+        self.process = self._run([*apart, *command, "--bridge", "none", "--iptables=false"])
         await until(self._answers, timeout_s=40, what="the private engine's answer")
 
     def kill(self) -> None:
