@@ -8,6 +8,8 @@ from metering_proxy import wire
 from tests.gateway.conftest import Gateway
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 ADA = "ada@example.org"
 
 

@@ -7,10 +7,14 @@ import re
 import tracemalloc
 from pathlib import Path
 
+import pytest
+
 from gateway.relay.forward import Call
 from tests.gateway.conftest import Gateway
 from tests.gateway.misbehaving import listening
 from tests.gateway.test_relay import awake, replace_agent
+
+pytestmark = pytest.mark.thorough
 
 
 async def test_message_is_sent_again_when_the_kept_connection_was_dead(

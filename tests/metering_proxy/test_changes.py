@@ -15,6 +15,8 @@ from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 # Others look so often that they know within a second; a busy machine may take longer to answer the test.
 assert changes.EVERY_S <= 0.5
 _SOON_S = 5.0

@@ -13,6 +13,8 @@ from infra.kit.errors import AlcoveError
 from metering_proxy import exports, models
 from tests.metering_proxy.house import House
 
+pytestmark = pytest.mark.thorough
+
 _A, _B = "a" * 16, "b" * 16
 
 

@@ -11,6 +11,8 @@ from tests import scripted as s
 from tests.metering_proxy.house import MODEL, House, Tenant
 from tests.scripted import ScriptedProvider
 
+pytestmark = pytest.mark.thorough
+
 _FIRST, _SECOND = f"scripted/{MODEL}", f"mistral/{MODEL}"
 _SAID = [{"role": "user", "content": "hi"}]
 

@@ -11,6 +11,8 @@ from tests import scripted as s
 from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 
+pytestmark = pytest.mark.thorough
+
 
 async def _status(tenant: Tenant, key: str) -> int:
     body = {"model": "default", "messages": [{"role": "user", "content": "hi"}]}

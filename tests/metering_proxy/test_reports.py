@@ -13,6 +13,8 @@ from metering_proxy import models, wire
 from metering_proxy.ledger import windows
 from tests.metering_proxy.house import House
 
+pytestmark = pytest.mark.thorough
+
 _A, _B, _C = "a" * 16, "b" * 16, "c" * 16
 
 

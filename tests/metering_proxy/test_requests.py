@@ -138,6 +138,7 @@ _json = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(
     body=st.dictionaries(st.text(max_size=6), _json, max_size=5),
     ascii_only=st.booleans(),

@@ -32,6 +32,7 @@ def _sent(scripted: ScriptedProvider) -> bytes:
     return b"".join(scripted.requests[-1].sent)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("manner", MANNERS)
 async def test_openai_stream_is_the_same_bytes_when_the_caller_asked_for_usage(
     house: House, tenant: Tenant, scripted: ScriptedProvider, manner: str
@@ -46,6 +47,7 @@ async def test_openai_stream_is_the_same_bytes_when_the_caller_asked_for_usage(
     assert entry["charge_nanos"] == 120 * 1_000 + 9 * 2_000
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("manner", MANNERS)
 async def test_only_our_usage_chunk_is_missing_when_the_caller_did_not_ask(
     house: House, tenant: Tenant, scripted: ScriptedProvider, manner: str

@@ -17,6 +17,8 @@ from spawner.runtimes.process import ProcessRuntime
 from tests.spawner.house import SECRET, House, Working, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 ENGINE = wire.Problem(code="engine", message="the container engine does not answer")
 DIED = wire.Problem(code="agent_died", message="the agent ended (exit code 3)")
 

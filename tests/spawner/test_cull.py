@@ -10,6 +10,8 @@ from spawner.instances import Row, alive_because
 from tests.spawner.house import House, Working, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 IDLE_S = 900.0
 
 

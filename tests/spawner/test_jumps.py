@@ -11,6 +11,8 @@ from spawner.jumps import Jumps
 from spawner.models import instance
 from tests.spawner.house import House, tenant
 
+pytestmark = pytest.mark.thorough
+
 HOUR_S = 3600
 
 

@@ -13,6 +13,8 @@ from spawner.runtimes.process import ProcessRuntime
 from tests.spawner.house import House, Working, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 MOST = 50_000_000
 
 

@@ -12,6 +12,8 @@ from spawner.runtimes.process import ProcessRuntime
 from tests.spawner.house import House, gone, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 async def test_status_is_stored_when_an_agent_is_busy(home: House) -> None:
     who = tenant()

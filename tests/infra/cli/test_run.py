@@ -13,6 +13,8 @@ from infra.cli import leftovers
 from tests.infra.cli.running import Run
 from tests.waiting import until_sync
 
+pytestmark = pytest.mark.thorough
+
 WORLD = Path(__file__).with_name("world")
 Start = Callable[..., Run]
 
@@ -66,7 +68,6 @@ def test_taken_port_is_named_in_one_line_when_a_first_run_moves(start: Start) ->
         assert said == [f"  ! Port 8000 is taken by another program; this run uses {port}"]
 
 
-@pytest.mark.thorough
 def test_second_run_finds_its_secrets_and_port_again(start: Start) -> None:
     first = start().ready()
     before, secret = first.state(), first.place / "data" / "secrets" / "service_secret"
@@ -109,7 +110,6 @@ def test_run_leaves_nothing_when_it_is_interrupted_while_it_starts(start: Start)
     assert "sweep spawner" in run.journal()
 
 
-@pytest.mark.thorough
 def test_next_run_waits_for_the_children_of_a_killed_one(start: Start) -> None:
     first = start().ready()
     old = first.pids()
@@ -121,7 +121,6 @@ def test_next_run_waits_for_the_children_of_a_killed_one(start: Start) -> None:
     second.end()
 
 
-@pytest.mark.thorough
 def test_second_run_beside_the_first_is_refused(start: Start) -> None:
     first = start().ready()
     second = start()

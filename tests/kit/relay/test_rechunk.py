@@ -17,6 +17,8 @@ from infra.kit.httpd.request import Request
 from infra.kit.relay.connection import Connection
 from tests.kit.relay import golden
 
+pytestmark = pytest.mark.thorough
+
 ANSWERS, REQUESTS = list(golden.answers()), list(golden.requests())
 RANDOM_CUTS = 12
 
