@@ -38,8 +38,8 @@ PARTS = (
         "mmdebstrap",
         lambda: shutil.which("mmdebstrap") is not None,
         ("mmdebstrap",),
-        "needed only where no image registry answers: apt-get install mmdebstrap",
-        "-m docker, -m compose",
+        "apt-get install mmdebstrap",
+        "-m docker, -m compose, where no image registry answers either",
     ),
     Part(
         "PostgreSQL",
@@ -50,9 +50,9 @@ PARTS = (
     ),
     Part(
         "Chromium",
-        lambda: shutil.which("chromium") is not None,
+        lambda: bool(os.environ.get("ALCOVE_CHROMIUM") or shutil.which("chromium")),
         ("chromium",),
-        "apt-get install chromium",
+        "apt-get install chromium, or name one in ALCOVE_CHROMIUM",
         "-m browser",
     ),
     Part(
