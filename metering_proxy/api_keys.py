@@ -96,6 +96,7 @@ class ApiKeys:
             "revoked_at": None,
             "replaces": asked.get("replaces"),
             "models": None if models is None else json.dumps(models),
+            "last_used_at": None,
         }
         await tx.execute(insert(api_key).values(row))
         await changes.note(tx, "key", tenant)

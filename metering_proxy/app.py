@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from fastapi import Depends, FastAPI
 from infra.kit import httpd, service
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.db import Database
+from infra.kit.errors import AlcoveError
 from infra.kit.jobs import Job, Jobs
 from infra.kit.metrics import Metrics
 from infra.kit.relay import Timeouts
@@ -60,6 +62,7 @@ PACKAGE = "metering_proxy"
 _SWEEP_EVERY_S = 10.0
 _RELOAD_EVERY_S = 1.0
 _MARKS_EVERY_S = 5.0
+_USED_EVERY_S = 30.0
 _VERIFY_EVERY_S = 600.0
 _TIDY_EVERY_S = 3600.0
 _LIMITS = httpd.Limits(connections=256)
@@ -115,6 +118,8 @@ class Meter:
             await asyncio.gather(self.programs.shut(grace_s), self.listeners.shut(grace_s))
             await self.calls.close()
             await self.jobs.stop()
+            with contextlib.suppress(AlcoveError):  # a database that is gone takes no note of it
+                await self.keys.tell_used()
             await self.changes.close()
             await self.ledger.close()
             await self.detection.close()
@@ -197,7 +202,7 @@ def create_app(
         secret = Depends(service.require_secret(settings.service_secret))
         app.include_router(router, dependencies=[secret], responses=problems.RESPONSES)
     changes = _changes(db, keys, listeners, tenants, providers, fallbacks, own_keys)
-    work = _jobs(db, ledger, telemetry, quotas, reloading)
+    work = _jobs(db, keys, ledger, telemetry, quotas, reloading)
     return Meter(
         settings=settings,
         db=db,
@@ -260,7 +265,12 @@ def _changes(
 
 
 def _jobs(
-    db: Database, ledger: Ledger, telemetry: Telemetry, quotas: Quotas, reloading: Reloading
+    db: Database,
+    keys: Keys,
+    ledger: Ledger,
+    telemetry: Telemetry,
+    quotas: Quotas,
+    reloading: Reloading,
 ) -> list[Job]:
     async def sweep() -> None:
         await ledger.sweep()
@@ -275,6 +285,7 @@ def _jobs(
         Job("sweep", _SWEEP_EVERY_S, sweep, everywhere=True),
         Job("reload", _RELOAD_EVERY_S, reloading.look, everywhere=True),
         Job("marks", _MARKS_EVERY_S, quotas.tell_marks),
+        Job("used", _USED_EVERY_S, keys.tell_used, everywhere=True),
         Job("verify", _VERIFY_EVERY_S, prove),
         Job("tidy", _TIDY_EVERY_S, lambda: tidy(db)),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from sqlalchemy import ColumnElement, delete, insert, or_, select
+from sqlalchemy import ColumnElement, delete, insert, or_, select, update
 
 from infra.kit import ids
 from infra.kit.clock import Clock
@@ -70,6 +70,7 @@ class Keys:
         self._db, self._clock = db, clock
         self._by_digest: dict[str, Key] = {}
         self._digests: defaultdict[str, set[str]] = defaultdict(set)
+        self._used: dict[str, int] = {}
 
     async def load(self) -> list[InstanceKey]:
         """Reads every live key anew and gives those of instances."""
@@ -99,6 +100,22 @@ class Keys:
         if key is None or (key.until_at is not None and key.until_at <= self._clock.now_at()):
             return None
         return key
+
+    def used(self, key: Key) -> None:
+        """A key has opened a door; of a person's it is told when, a little later."""
+        if key.of_a_person:
+            self._used[key.digest] = self._clock.now_at()
+
+    async def tell_used(self) -> None:
+        """Writes down when people's keys were used last here; a job does, and whoever ends the process."""
+        used, self._used = self._used, {}
+        if not used:
+            return
+        async with self._db.transaction() as tx:
+            for digest, at in used.items():
+                before = or_(api_key.c.last_used_at.is_(None), api_key.c.last_used_at < at)
+                mine = api_key.c.digest == digest
+                await tx.execute(update(api_key).where(mine, before).values(last_used_at=at))
 
     async def mint(self, tenant: str, generation: int, directory: str) -> str:
         """A new key for that generation; the one before it is dead when this returns."""

@@ -264,6 +264,7 @@ api_key = Table(
     _int("expires_at", null=True),
     _int("revoked_at", null=True),
     Column("replaces", String(32), nullable=True),
+    _int("last_used_at", null=True),  # to the half minute
     Column(
         "models", Text, nullable=True
     ),  # JSON: patterns of canonical ids; NULL: what the plan offers

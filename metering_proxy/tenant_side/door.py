@@ -91,6 +91,7 @@ class Door:
             log.bind(tenant=key.tenant)
         if key is not None and key.tenant == exchange.tenant:
             exchange.trust()
+            self._keys.used(key)
             return key
         if key is not None and exchange.tenant:
             await self._audit(exchange.tenant, key)

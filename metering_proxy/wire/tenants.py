@@ -181,7 +181,7 @@ class ApiKeyRequest(Shape):
 
 
 class ApiKey(Shape):
-    """A key that a person holds, without the key. `hint`: its last four characters."""
+    """A key that a person holds, without the key. `hint`: its last four characters. `last_used_at`: to 30 s."""
 
     id: str
     name: str
@@ -191,6 +191,7 @@ class ApiKey(Shape):
     revoked_at: int | None
     replaces: str | None
     models: list[str] | None = None
+    last_used_at: int | None = None
 
 
 class NewApiKey(ApiKey):

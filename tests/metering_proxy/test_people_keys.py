@@ -114,3 +114,25 @@ async def test_there_are_only_so_many_keys(house: House, tenant: Tenant) -> None
     with pytest.raises(AlcoveError) as caught:
         await _made(house, tenant)
     assert (caught.value.code, caught.value.reason) == ("conflict", "keys")
+
+
+async def test_last_use_is_told_of_the_key_that_opened_its_door(
+    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    scripted.always(reply=s.text("x").using(1, 1))
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
+        await house.connect(scripted)
+        tenant, stranger = await house.tenant(), await house.tenant()
+        used, unused = await _made(house, tenant, "used"), await _made(house, tenant, "unused")
+        assert await _status(tenant, used.key) == 200
+        first_at = clock.now_at()
+        await house.meter.keys.tell_used()
+        clock.advance(3600)
+        assert await _status(stranger, unused.key) == 401
+        await house.meter.keys.tell_used()
+        told = {key.name: key.last_used_at for key in await house.client.api_keys(tenant.id)}
+        assert told == {"used": first_at, "unused": None}
+        assert await _status(tenant, used.key) == 200
+        await house.meter.keys.tell_used()
+        [key] = [k for k in await house.client.api_keys(tenant.id) if k.name == "used"]
+        assert key.last_used_at == clock.now_at()

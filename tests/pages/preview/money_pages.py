@@ -145,6 +145,7 @@ MONEY_PAGES: dict[str, tuple[str, dict[str, Any]]] = {
                 "requests": 7_252,
                 "changed": 311,
                 "unpriced": 2,
+                "stated": 40,
                 "cost_nanos": -1_204_000_000,
                 "charge_nanos": -1_444_800_000,
                 "dry_run": True,

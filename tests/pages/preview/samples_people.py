@@ -52,6 +52,7 @@ def program_key(**changes: Any) -> dict[str, Any]:
         "revoked_at": None,
         "replaces": None,
         "models": None,
+        "last_used_at": NOW - 3_600_000,
         "state": "live",
         **changes,
     }
