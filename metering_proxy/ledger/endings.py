@@ -67,7 +67,7 @@ def sweep(sheet: Sheet, op: Sweep) -> Swept:
     tx = sheet.tx
     found = tx.rows(_EXPIRED, {"now_at": tx.now_at, "most": op.at_most})
     expired = [row[0] for row in found]
-    sheet.load(expired, (), ())
+    sheet.load(expired, (), (), whole=True)
     charged = sum(_charge_estimate(sheet, request_id) for request_id in expired)
     sheet.write()
     tx.run("DELETE FROM slot WHERE lease_until_at < :now_at", {"now_at": tx.now_at})

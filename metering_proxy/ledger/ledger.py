@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from infra.kit import ids
 from infra.kit.clock import Clock
 from infra.kit.db import Database
+from metering_proxy.ledger.opening import store
 from metering_proxy.ledger.ops import (
     Correct,
     Refused,
@@ -20,7 +21,6 @@ from metering_proxy.ledger.ops import (
     Sweep,
     Swept,
 )
-from metering_proxy.ledger.stores import store
 from metering_proxy.ledger.writer import Writer
 
 _log = logging.getLogger(__name__)

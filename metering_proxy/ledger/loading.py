@@ -32,6 +32,12 @@ def reservations(tx: Tx, ids: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield dict(zip(NAMES, row, strict=True))
 
 
+def running(tx: Tx, ids: Sequence[str]) -> Iterator[str]:
+    """Those of these reservations that have not ended."""
+    for row in _found(tx, _running, [(id,) for id in ids]):
+        yield row[0]
+
+
 def windows(tx: Tx, keys: Sequence[Key], made: AbstractSet[Key]) -> Iterator[tuple[Key, int, int]]:
     """Key, spent and held of windows; those of `made` that nobody has used yet are made, others are missing."""
     found = {tuple(row[:3]): (row[3], row[4]) for row in _found(tx, _windows, keys)}
@@ -69,6 +75,15 @@ def _reservations(size: int) -> str:
     return (
         f"SELECT {', '.join(NAMES)} FROM reservation"  # noqa: S608 (names of columns and values)
         f" WHERE request_id IN ({ids}) ORDER BY request_id"
+    )
+
+
+@lru_cache
+def _running(size: int) -> str:
+    ids = ", ".join(f":k{n}_0" for n in range(size))
+    return (
+        "SELECT request_id FROM reservation WHERE state = 'dispatched'"  # noqa: S608 (numbered names)
+        f" AND request_id IN ({ids}) ORDER BY request_id"
     )
 
 

@@ -5,7 +5,7 @@ Rows that were read are locked until the transaction is over, in one order for e
 windows, each by its key. What is in memory therefore is what is true, and a limit checked here holds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,11 +45,33 @@ class Reservation:
         return bool(self.row["state"] == RUNNING)
 
 
+class Own:
+    """Rows of the running reservations that one process has made, as they were last committed. Nobody else
+    changes them while they run, but for their leases and the output seen, which the sweeper alone asks for."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, Any]] = {}
+
+    def follow(self, sheet: "Sheet") -> None:
+        """The sheet's transaction is committed."""
+        for request_id, row in sheet.touched():
+            if row["state"] == RUNNING:
+                self.rows[request_id] = row
+            else:
+                self.rows.pop(request_id, None)
+
+    def doubt(self, requests: Iterable[str]) -> None:
+        """It is not known whether a transaction that changed these was committed."""
+        for request_id in requests:
+            self.rows.pop(request_id, None)
+
+
 @dataclass(slots=True)
 class Sheet:
     """See the module."""
 
     tx: Tx
+    own: Own = field(default_factory=Own)
     _windows: dict[Key, Window] = field(default_factory=dict)
     _reservations: dict[str, Reservation] = field(default_factory=dict)
     _slots: dict[str, set[str]] = field(default_factory=dict)
@@ -60,13 +82,20 @@ class Sheet:
     # -- read -----------------------------------------------------------------------------------------------
 
     def load(
-        self, requests: Iterable[str], windows: Iterable[Key], accounts: Iterable[str]
+        self,
+        requests: Iterable[str],
+        windows: Iterable[Key],
+        accounts: Iterable[str],
+        *,
+        whole: bool = False,
     ) -> None:
         """Reads reservations, the windows that they and `windows` name (made where they are not there), and the
-        running calls of `accounts`, whose windows must be among them: nobody else counts those meanwhile."""
+        running calls of `accounts`, whose windows must be among them: nobody else counts those meanwhile.
+
+        `whole`: with their leases and the output seen."""
         wanted = sorted({id for id in requests if id not in self._reservations})
         held: set[Key] = set()
-        for row in loading.reservations(self.tx, wanted):
+        for row in loading.reservations(self.tx, wanted) if whole else self._rows(wanted):
             self._reservations[row["request_id"]] = Reservation(row)
             held |= loading.keys(row)
         made = set(windows)
@@ -89,6 +118,14 @@ class Sheet:
     def running(self, account: str) -> int:
         """How many of an account's calls run."""
         return len(self._slots[account])
+
+    def _rows(self, wanted: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Rows of reservations. Of those that this process has made, and not ended, all is known but whether
+        another one has ended them."""
+        mine = set(loading.running(self.tx, [id for id in wanted if id in self.own.rows]))
+        for id in mine:
+            yield dict(self.own.rows[id])
+        yield from loading.reservations(self.tx, [id for id in wanted if id not in mine])
 
     # -- changed --------------------------------------------------------------------------------------------
 
@@ -148,6 +185,11 @@ class Sheet:
         self._many(INSERT_ENTRY, self._entries)
         self._many(_INSERT_MARK, self._marks)
         self._entries, self._marks = [], []
+
+    def touched(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The reservations that were loaded or made, as they stand now."""
+        for request_id, found in self._reservations.items():
+            yield request_id, found.row
 
     def written(self) -> Tx:
         """The transaction, with everything written that was changed so far: for queries of other rows."""

@@ -20,8 +20,9 @@ import uvloop
 from infra.kit import migrate
 from infra.kit.db import Database
 from metering_proxy.ledger.ledger import Hold, Ledger
+from metering_proxy.ledger.opening import store
 from metering_proxy.ledger.ops import Op, Refused
-from metering_proxy.ledger.stores import Store, store
+from metering_proxy.ledger.stores import Store
 from metering_proxy.ledger.verify import verify
 from metering_proxy.ledger.writer import Writer
 from tests import postgres

@@ -16,8 +16,8 @@ from infra.kit.clock import FakeClock
 from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from metering_proxy.ledger.ledger import Ledger
+from metering_proxy.ledger.opening import store
 from metering_proxy.ledger.ops import Answer, Correct, Op, Release, Renew, Reserve, Settle
-from metering_proxy.ledger.stores import store
 from metering_proxy.ledger.verify import verify
 from metering_proxy.pricing import Usage
 from tests.metering_proxy.books import ask, hold_of, value

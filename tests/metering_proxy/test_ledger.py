@@ -12,8 +12,10 @@ from infra.kit.clock import FakeClock
 from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from metering_proxy.ledger.ledger import Hold, Ledger
+from metering_proxy.ledger.on_postgres import PostgresStore, driver
+from metering_proxy.ledger.opening import store
 from metering_proxy.ledger.ops import Answer, Op, Refused, Reserved
-from metering_proxy.ledger.stores import Away, PostgresStore, Store, store
+from metering_proxy.ledger.stores import Away, Store
 from metering_proxy.ledger.verify import verify
 from metering_proxy.ledger.writer import Writer
 from tests.metering_proxy.books import END, ask, end, hold_of, value, windows
@@ -118,7 +120,10 @@ async def test_limit_holds_when_another_process_takes_the_rest_between_look_and_
     limit = 2_100_000  # one of the two fits
     first = PostgresStore(db, "other", 60_000, clock)
     async with db.engine.connect() as other:
-        [held] = await other.run_sync(first.apply_in, [ask("a", limit=limit)])
+        raw = await driver(other)
+        transaction = raw.transaction()
+        await transaction.start()
+        [held], _ = await first.apply_in(raw, [ask("a", limit=limit)])
         assert isinstance(held, Reserved)
         asking = asyncio.create_task(ledger.reserve(ask("a", limit=limit)))
 
@@ -126,7 +131,7 @@ async def test_limit_holds_when_another_process_takes_the_rest_between_look_and_
             return await value(db, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 1
 
         await until(waits, what="the second reservation at the first one's lock")
-        await other.commit()
+        await transaction.commit()
     answer = await asking
     assert isinstance(answer, Refused)
     assert (await windows(db))["charge_month"] == (0, 2_100_000)

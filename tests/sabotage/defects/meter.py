@@ -16,7 +16,7 @@ METER = [
     Defect(
         name="look-without-a-lock",
         why="two processes at the edge of a limit would both get what is left of it",
-        file="metering_proxy/ledger/stores.py",
+        file="metering_proxy/ledger/on_postgres.py",
         old='    lock = " FOR UPDATE"\n',
         new='    lock = ""\n',
         tests=(
