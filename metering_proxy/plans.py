@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -59,7 +60,7 @@ class Plan:
 
     def offers(self, model: str) -> bool:
         """Whether a model may be called, by its canonical id."""
-        return any(fnmatchcase(model.lower(), pattern) for pattern in self.models)
+        return _offers(self.models, model)
 
     @property
     def zone(self) -> str:
@@ -93,6 +94,11 @@ class Plans:
             return self.by_name[name]
         except KeyError:
             raise AlcoveError("invalid", f"there is no plan {name!r}", reason="plan") from None
+
+
+@lru_cache(4096)
+def _offers(patterns: tuple[str, ...], model: str) -> bool:
+    return any(fnmatchcase(model.lower(), pattern) for pattern in patterns)
 
 
 def load(path: Path = FILE) -> Plans:

@@ -15,11 +15,23 @@ from infra.kit import ids
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Transaction
 from infra.kit.errors import AlcoveError
+from infra.kit.value import value
 from metering_proxy import changes, wire
+from metering_proxy.ledger.ops import Window
 from metering_proxy.ledger.windows import Spans
 from metering_proxy.models import audit
 from metering_proxy.models import tenant as table
 from metering_proxy.plans import FREE, NO_LIMIT, Limit, Plan, Plans
+
+
+@value
+class Windows:
+    """The windows of every limit of a tenant, as they are from one moment until another."""
+
+    each: tuple[Window, ...]
+    month_start_at: int
+    from_at: int
+    until_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +49,37 @@ class Standing:
     overrides: Mapping[str, int | None] = field(default_factory=dict)
     egress: bool = False
     overridden_until_at: int | None = None
+    _windows: dict[bool, Windows] = field(default_factory=dict, compare=False, repr=False)
+
+    def windows(self, at: int, *, charged: bool) -> Windows:
+        """The windows that a call at `at` falls in; those of charge have no limit where nothing is `charged`."""
+        found = self._windows.get(charged)
+        if found is None or not found.from_at <= at < found.until_at:
+            found = self._windows[charged] = self._windows_at(at, charged)
+        return found
+
+    def _windows_at(self, at: int, charged: bool) -> Windows:
+        each: list[Window] = []
+        for limit in self.limits():
+            start_at, ends_at = self.spans.span(limit.period, at)
+            most = limit.limit if charged or limit.measure != "charge" else NO_LIMIT
+            each.append(Window(limit.kind, limit.measure, start_at, ends_at, most))
+        return Windows(
+            tuple(each),
+            month_start_at=self.spans.span("month", at)[0],
+            from_at=max(window.start_at for window in each),
+            until_at=min(window.ends_at for window in each),
+        )
 
     def limits(self) -> list[Limit]:
         """The limits in force. Charge of the month and what the plan limits are counted even where unlimited."""
         limits = dict(self.plan.limits)
         limits.setdefault("charge_month", Limit("charge", "month", NO_LIMIT))
-        for kind, value in self.overrides.items():
+        for kind, most in self.overrides.items():
             if kind in limits:
-                limits[kind] = replace(limits[kind], limit=NO_LIMIT if value is None else value)
-            elif value is not None and kind != "concurrent":
-                limits[kind] = Limit.of(kind, value)
+                limits[kind] = replace(limits[kind], limit=NO_LIMIT if most is None else most)
+            elif most is not None and kind != "concurrent":
+                limits[kind] = Limit.of(kind, most)
         return list(limits.values())
 
     @property

@@ -1,7 +1,5 @@
 """Pools of connections to providers, one for each address and key; a retired pool closes after its last call."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -24,17 +22,9 @@ class Upstreams:
         self._timeouts = timeouts
         self._pools: dict[str, _Pool] = {}
 
-    @asynccontextmanager
-    async def use(self, connection: Connection) -> AsyncIterator[Upstream]:
+    def use(self, connection: Connection) -> "_Use":
         """The connection's pool, alive until the block ends, whatever an admin changes meanwhile."""
-        pool = await self._pool(connection)
-        pool.users += 1
-        try:
-            yield pool.upstream
-        finally:
-            pool.users -= 1
-            if pool.retired and not pool.users:
-                await pool.upstream.close()
+        return _Use(self, connection)
 
     async def close(self) -> None:
         """Closes every pool."""
@@ -42,7 +32,8 @@ class Upstreams:
             await pool.upstream.close()
         self._pools.clear()
 
-    async def _pool(self, connection: Connection) -> _Pool:
+    async def pool(self, connection: Connection) -> _Pool:
+        """The pool of the connection as it is now; one of an older revision closes after its last user."""
         pool = self._pools.get(connection.id)
         if pool is not None and pool.revision == connection.revision:
             return pool
@@ -53,6 +44,26 @@ class Upstreams:
             if not pool.users:
                 await pool.upstream.close()
         return fresh
+
+
+class _Use:
+    """A context manager by hand: every call enters one, and a generator's costs several times as much."""
+
+    __slots__ = ("_connection", "_pool", "_upstreams")
+
+    def __init__(self, upstreams: Upstreams, connection: Connection) -> None:
+        self._upstreams, self._connection = upstreams, connection
+
+    async def __aenter__(self) -> Upstream:
+        self._pool = await self._upstreams.pool(self._connection)
+        self._pool.users += 1
+        return self._pool.upstream
+
+    async def __aexit__(self, *_: object) -> None:
+        pool = self._pool
+        pool.users -= 1
+        if pool.retired and not pool.users:
+            await pool.upstream.close()
 
 
 def _upstream(connection: Connection, timeouts: Timeouts | None) -> Upstream:

@@ -71,7 +71,7 @@ class Exchange:
 
     def header(self, name: str) -> str | None:
         """The first value of a header."""
-        return next(iter(self._request.values(name)), None)
+        return self._request.value(name)
 
     def trust(self) -> None:
         """The caller has shown a key: its connection counts no longer among strangers'."""

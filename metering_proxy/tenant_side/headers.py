@@ -1,21 +1,24 @@
 """Which headers pass, in either direction. By list: what is not named does not pass to a provider."""
 
 from collections.abc import Iterable
-from itertools import chain
+from functools import lru_cache
 
 from infra.kit.relay import Headers, end_to_end
 from metering_proxy.providers.connections import Connection
 from metering_proxy.tenant_side.exchange import Exchange
 
-_TO_PROVIDER = (
-    "content-type",
-    "accept",
-    "user-agent",
-    "anthropic-version",
-    "anthropic-beta",
-    "openai-beta",
+_TO_PROVIDER = frozenset(
+    (
+        "content-type",
+        "accept",
+        "user-agent",
+        "anthropic-version",
+        "anthropic-beta",
+        "openai-beta",
+    )
 )
-_KEY_HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
+_KEY_HEADERS = frozenset(("x-api-key", "x-goog-api-key", "api-key"))
+_BEARER_HEADERS = frozenset(("authorization", "proxy-authorization"))
 _KEPT_FROM_CALLER = frozenset(
     ("set-cookie", "alt-svc", "openai-organization", "openai-project", "server", "via")
 )
@@ -27,11 +30,13 @@ def keys(exchange: Exchange) -> set[str]:
 
     Proxy-Authorization is where a client of CONNECT shows it.
     """
-    shown = {value for name in _KEY_HEADERS for value in exchange.headers(name)}
-    given = (exchange.headers("authorization"), exchange.headers("proxy-authorization"))
-    for value in chain.from_iterable(given):
-        kind, _, secret = value.partition(" ")
-        shown.add(secret.strip() if kind.lower() == "bearer" else "")
+    shown = set()
+    for name, value in exchange.every_header:
+        if name in _KEY_HEADERS:
+            shown.add(value)
+        elif name in _BEARER_HEADERS:
+            kind, _, secret = value.partition(" ")
+            shown.add(secret.strip() if kind.lower() == "bearer" else "")
     return shown
 
 
@@ -42,7 +47,7 @@ def to_provider(
 
     `encoded`: whether the answer may come gzipped; not where a part of it is to be taken out.
     """
-    found = [(name, value) for name in _TO_PROVIDER for value in exchange.headers(name)]
+    found = [item for item in exchange.every_header if item[0] in _TO_PROVIDER]
     accepted = exchange.header("accept-encoding") or ""
     gzip = encoded and "gzip" in accepted
     found.append(("accept-encoding", "gzip" if gzip else "identity"))
@@ -59,14 +64,17 @@ def to_caller(
 
     `resized`: a part of the body may be taken out, so its length is not known.
     """
-    passed = [
-        (name, value)
-        for name, value in end_to_end(given)
-        if name.lower() not in _KEPT_FROM_CALLER
-        and not name.lower().startswith("x-alcove-")
-        and not (resized and name.lower() == "content-length")
-    ]
+    passed = [item for item in end_to_end(given) if _passes(item[0])]
+    if resized:
+        passed = [item for item in passed if item[0].lower() != "content-length"]
     return [*passed, *ours]
+
+
+@lru_cache(512)
+def _passes(name: str) -> bool:
+    """Whether a provider's header is its caller's business."""
+    lower = name.lower()
+    return lower not in _KEPT_FROM_CALLER and not lower.startswith("x-alcove-")
 
 
 def one(headers: Headers, name: str) -> str:

@@ -7,8 +7,7 @@ from infra.kit.errors import AlcoveError
 from infra.kit.value import value
 from metering_proxy import bounds, pricing
 from metering_proxy.bounds import Bound
-from metering_proxy.ledger.ops import Refused, Reserve, Target, Window
-from metering_proxy.plans import NO_LIMIT
+from metering_proxy.ledger.ops import Refused, Reserve, Target
 from metering_proxy.pricing import Usage
 from metering_proxy.providers.catalog import Route
 from metering_proxy.tenants import Standing
@@ -167,13 +166,7 @@ def reserve_op(
 ) -> Reserve:
     """What is asked of the ledger, for a call that may also be answered on the terms of `others`."""
     at = terms.started_at
-    spans = terms.standing.spans
-    windows = []
-    for limit in terms.standing.limits():
-        start_at, ends_at = spans.span(limit.period, at)
-        counted = terms.is_charged or limit.measure != "charge"
-        most = limit.limit if counted else NO_LIMIT
-        windows.append(Window(limit.kind, limit.measure, start_at, ends_at, most))
+    windows = terms.standing.windows(at, charged=terms.is_charged)
     return Reserve(
         request_id=call_id,
         account=tenant,
@@ -181,8 +174,8 @@ def reserve_op(
         target=target(terms),
         payer=terms.payer,
         started_at=at,
-        month_start_at=spans.span("month", at)[0],
-        windows=tuple(windows),
+        month_start_at=windows.month_start_at,
+        windows=windows.each,
         concurrent=terms.standing.concurrent,
         bound=bounds.widest([one.bound for one in (terms, *others)]) if others else terms.bound,
         wanted=max(one.wanted for one in (terms, *others)),

@@ -42,6 +42,8 @@ PLAIN = Dialect()
 
 def at(value: Any, place: str) -> Any:
     """What stands at a place; None where nothing does."""
+    if "." not in place:
+        return value.get(place) if isinstance(value, dict) else None
     for name in place.split("."):
         if isinstance(value, dict):
             value = value.get(name)

@@ -66,7 +66,6 @@ class Request:
     __slots__ = (
         "_held_bytes",
         "_left",
-        "_named",
         "_read_bytes",
         "_wire",
         "body_by",
@@ -103,15 +102,17 @@ class Request:
         self.lasting = self.gone = False
         self._held_bytes = self._read_bytes = 0
         self._left = 0
-        self._named: dict[str, list[str]] | None = None
 
     def values(self, name: str) -> list[str]:
         """All values of a header; `name` in lower case."""
-        if self._named is None:
-            self._named = {}
-            for key, value in self.headers:
-                self._named.setdefault(key, []).append(value)
-        return list(self._named.get(name, ()))
+        return [value for key, value in self.headers if key == name]
+
+    def value(self, name: str) -> str | None:
+        """The first of them."""
+        for key, value in self.headers:
+            if key == name:
+                return value
+        return None
 
     def wants_continue(self) -> bool:
         """Whether the client sends its body only when told to."""
@@ -149,11 +150,15 @@ class Request:
 
         Raises as `read`, and `unavailable` (reason `busy`) where all listeners hold too much.
         """
+        if not self.length:
+            return b""
         parts = []
-        while self.length and (chunk := await self.read()):
+        while chunk := await self.read():
             self._wire.capacity.take_body(len(chunk))
             self._held_bytes += len(chunk)
             parts.append(chunk)
+            if self._read_bytes == self.length:
+                break
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def release(self) -> None:

@@ -1,6 +1,7 @@
 """The seam itself: what is asked, what is answered, and which headers may cross. No input or output here."""
 
 from collections.abc import AsyncIterator, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from infra.kit.http1.inflow import Sink
@@ -83,9 +84,14 @@ class Upstream(Protocol):
         ...
 
 
+@lru_cache(512)
+def _is_hop(name: str) -> bool:
+    return name.lower() in HOP_BY_HOP
+
+
 def end_to_end(headers: Headers) -> list[tuple[str, str]]:
     """The headers that may be forwarded: without hop-by-hop ones and those that Connection names."""
-    kept = [item for item in headers if item[0].lower() not in HOP_BY_HOP]
+    kept = [item for item in headers if not _is_hop(item[0])]
     if len(kept) == len(headers):
         return kept
     named = {
