@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
 
 from infra.kit.clock import Clock
@@ -38,28 +40,70 @@ class _Tx:
         self._connection.executemany(text, map(pick, values))
 
 
+@dataclass(slots=True)
+class _Asked:
+    """A batch on its way to the thread, and where its answers go. An executor's future would do, at ten times the
+    cost, and a lone call pays it twice."""
+
+    ops: Sequence[Op]
+    loop: asyncio.AbstractEventLoop
+    answers: asyncio.Future[list[Answer]]
+
+    def tell(self, answers: list[Answer], error: Exception | None) -> None:
+        """Called in the thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
+            self.loop.call_soon_threadsafe(self._told, answers, error)
+
+    def _told(self, answers: list[Answer], error: Exception | None) -> None:
+        if self.answers.done():
+            return
+        if error is None:
+            self.answers.set_result(answers)
+        else:
+            self.answers.set_exception(error)
+
+
 class SqliteStore:
     """See `stores.Store`. A thread hop a batch is all that a call pays for not holding up the event loop."""
 
     def __init__(self, path: str, worker: str, lease_ms: int, clock: Clock) -> None:
         self._path, self._worker, self._lease_ms, self._clock = path, worker, lease_ms, clock
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
         self._connection: sqlite3.Connection | None = None
         self._own = Own()
+        self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
 
     async def apply(self, ops: Sequence[Op]) -> list[Answer]:
         """See `Store.apply`."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="ledger", daemon=True)
+            self._thread.start()
         loop = asyncio.get_running_loop()
+        asked = _Asked(ops, loop, loop.create_future())
+        self._asked.put(asked)
         try:
-            return await loop.run_in_executor(self._thread, self._apply, ops)
+            return await asked.answers
         except sqlite3.OperationalError as error:
             raise Away(str(error)) from error
 
     async def close(self) -> None:
         """See `Store.close`."""
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._close)
-        self._thread.shutdown(wait=False)
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._asked.put(None)
+            await asyncio.to_thread(thread.join)
+
+    # -- in the thread --------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            try:
+                asked.tell(self._apply(asked.ops), None)
+            except Exception as error:
+                asked.tell([], error)
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _apply(self, ops: Sequence[Op]) -> list[Answer]:
         connection = self._connection or self._open()
@@ -82,8 +126,3 @@ class SqliteStore:
             connection.execute(f"PRAGMA {pragma}")
         self._connection = connection
         return connection
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None

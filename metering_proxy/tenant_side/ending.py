@@ -76,18 +76,18 @@ class Endings:
         """Counts what the call used and cost, and what is doubtful about it."""
         telemetry, provider = self._telemetry, route.connection.id
         telemetry.used(verdict.usage)
-        telemetry.child(telemetry.cost, provider, route.model.id, payer).inc(cost_nanos)
+        telemetry.count(telemetry.cost, provider, route.model.id, payer, by=cost_nanos)
         if verdict.estimated is not None:
-            telemetry.child(telemetry.estimated, verdict.estimated).inc()
+            telemetry.count(telemetry.estimated, verdict.estimated)
         if verdict.unknown_tier:
             telemetry.unpriced.inc()
         if verdict.doubt is not None:
-            telemetry.child(telemetry.doubtful, provider, verdict.doubt).inc()
+            telemetry.count(telemetry.doubtful, provider, verdict.doubt)
 
     def _count(self, call: Call, outcome: str) -> None:
         route = call.terms.route
         labels = (call.wire.name, route.connection.id, route.model.id, outcome)
-        self._telemetry.child(self._telemetry.requests, *labels).inc()
+        self._telemetry.count(self._telemetry.requests, *labels)
 
 
 def is_overloaded(status: int) -> bool:

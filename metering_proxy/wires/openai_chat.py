@@ -90,7 +90,7 @@ def _prediction_bytes(document: Document) -> int:
 
 
 # What ends a stream, says what was used, or that it went wrong; a model and its tier are said from the beginning.
-_TELLING = re.compile(rb'"usage"\s*:\s*\{|"error"\s*:|"finish_reason"\s*:\s*"|\[DONE\]')
+_TELLING = re.compile(rb'"(?:usage"\s*:\s*\{|error"\s*:|finish_reason"\s*:\s*")|\[DONE\]')
 
 
 class _Reader:
