@@ -8,11 +8,12 @@ import base64
 import hashlib
 import os
 from collections.abc import Mapping
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING
 
 from infra.kit.errors import AlcoveError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 
 class Sealer:
@@ -21,7 +22,7 @@ class Sealer:
     def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
         if current not in keys:
             raise AlcoveError("invalid", f"sealing key {current!r} is not among the keys given")
-        self._keys = {name: AESGCM(key) for name, key in keys.items()}
+        self._keys = dict(keys)
         self._current = current
 
     @classmethod
@@ -36,23 +37,33 @@ class Sealer:
     def seal(self, text: str, context: str) -> str:
         """The sealed form of `text`: `v1.<key id>.<base64>`."""
         nonce = os.urandom(12)
-        sealed = self._keys[self._current].encrypt(nonce, text.encode(), context.encode())
+        cipher = _cipher(self._keys[self._current])
+        sealed = cipher.encrypt(nonce, text.encode(), context.encode())
         return f"v1.{self._current}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
 
     def open(self, sealed: str, context: str) -> str:
         """The text again. Raises `internal` where the key is unknown or the value or context is not its own."""
         version, key_id, body = [*sealed.split(".", 2), "", ""][:3]
-        cipher = self._keys.get(key_id)
-        if version != "v1" or cipher is None:
+        key = self._keys.get(key_id)
+        if version != "v1" or key is None:
             raise AlcoveError(
                 "internal", f"sealed with a key that is not here ({key_id or 'none'})"
             )
+        from cryptography.exceptions import InvalidTag
+
         try:
             raw = base64.urlsafe_b64decode(body)
-            return cipher.decrypt(raw[:12], raw[12:], context.encode()).decode()
+            return _cipher(key).decrypt(raw[:12], raw[12:], context.encode()).decode()
         except (InvalidTag, ValueError):
             raise AlcoveError("internal", "a sealed value was changed or moved") from None
 
     def is_current(self, sealed: str) -> bool:
         """Whether the value is sealed with the current key (else a rotation should seal it anew)."""
         return sealed.startswith(f"v1.{self._current}.")
+
+
+def _cipher(key: bytes) -> "AESGCM":
+    """Imported at its first use: a process in which nothing is sealed does without seven megabytes."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return AESGCM(key)
