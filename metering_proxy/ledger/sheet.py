@@ -141,7 +141,10 @@ class Sheet:
     def renew(self, request_id: str, seen: int) -> None:
         """Prolongs a lease and notes the output so far, of a call that has not ended."""
         known = self._reservations.get(request_id)
-        if known is None or known.running:
+        if known is not None and known.is_new and known.running:
+            until_at = self.tx.now_at + self.tx.lease_ms
+            known.row |= {"lease_until_at": until_at, "output_seen": seen}
+        elif known is None or known.running:
             self._renewed[request_id] = seen
 
     def end(self, request_id: str, state: str) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from infra.kit.clock import FakeClock
@@ -89,6 +89,7 @@ async def _done(root: Path, migrated: Path, groups: Sequence[Sequence[Op]]) -> t
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
+@example(ops=[_reserve(0, "a", 300), Renew((("r0", 1),)), _settle(0, 0)], cuts=[3])
 @given(ops=st.lists(_op, max_size=24), cuts=st.lists(st.integers(1, 8), min_size=1, max_size=24))
 async def test_groups_of_any_size_do_what_single_operations_do(
     tmp_path: Path, migrated: Path, ops: list[Op], cuts: list[int]
