@@ -17,6 +17,14 @@ from metering_proxy.ledger.statements import with_marks
 from metering_proxy.ledger.stores import Away
 from metering_proxy.ledger.tx import Values
 
+# The log is copied into the file at 16 MB: batches write the same pages again and again, and each is copied once.
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "busy_timeout=10000",
+    "wal_autocheckpoint=4000",
+)
+
 
 class _Tx:
     lock = ""  # BEGIN IMMEDIATE: who writes is alone
@@ -122,7 +130,7 @@ class SqliteStore:
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None)
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
+        for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         self._connection = connection
         return connection
