@@ -209,7 +209,7 @@ METER = [
         name="let-a-provider-speak-for-us",
         why="an agent would read a provider's word as its own meter's",
         file="metering_proxy/tenant_side/headers.py",
-        old='        and not name.lower().startswith("x-alcove-")\n',
+        old=' and not lower.startswith("x-alcove-")',
         new="",
         tests=(_REFUSALS,),
     ),

@@ -49,8 +49,8 @@ MONEY = [
         name="override-only-what-the-plan-has",
         why="an admin who lowers a limit that the plan does not name would lower nothing",
         file="metering_proxy/tenants.py",
-        old="            elif value is not None and kind",
-        new="            elif value is None and kind",
+        old="            elif most is not None and kind",
+        new="            elif most is None and kind",
         tests=(_OVERRIDES,),
     ),
     Defect(
