@@ -41,10 +41,15 @@ class Skimmer:
             self._held = data
             return b""
         whole, self._held = (data, b"") if end == len(data) else (data[:end], data[end:])
-        if self._telling.search(whole) is not None:
+        found = self._telling.search(whole)
+        if found is None:
+            self._keep(whole)
+            return whole
+        before = whole.rfind(b"\n\n", 0, found.start())
+        if before < 0:
             return self._read(whole)
-        self._keep(whole)
-        return whole
+        self._keep(whole[: before + 2])
+        return whole[: before + 2] + self._read(whole[before + 2 :])
 
     def rest(self) -> bytes:
         """What has come of an event that is not complete; taken out."""

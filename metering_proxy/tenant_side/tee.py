@@ -92,12 +92,20 @@ class Tee:
         return kept if self._strip else b""
 
     def _read(self, plain: bytes) -> bytes:
-        skimmer = self._skimmer
-        if skimmer is None:
-            kept = self._exact(plain)
-            if self._skims and self._reader.found.text_bytes:
+        parts: list[bytes] = []
+        while plain and self._skims and self._skimmer is None:
+            end = plain.find(b"\n\n") + 2
+            event, plain = (plain[:end], plain[end:]) if end > 1 else (plain, b"")
+            parts.append(self._exact(event))
+            if self._reader.found.text_bytes:
                 self._begin_to_skim()
-            return kept
+        if plain:
+            parts.append(
+                self._exact(plain) if self._skimmer is None else self._skim(self._skimmer, plain)
+            )
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _skim(self, skimmer: Skimmer, plain: bytes) -> bytes:
         kept = skimmer.feed(plain)
         if skimmer.over:
             skimmer.catch_up()

@@ -24,6 +24,17 @@ METER = [
         ),
     ),
     Defect(
+        name="believe-memory-of-leases",
+        why="the sweeper would charge a call by what was known of it at its beginning",
+        file="metering_proxy/ledger/endings.py",
+        old="sheet.load(expired, (), (), whole=True)",
+        new="sheet.load(expired, (), ())",
+        tests=(
+            "tests/metering_proxy/test_recovery.py"
+            "::test_dispatched_hold_of_a_dead_process_is_charged_by_what_was_written_down",
+        ),
+    ),
+    Defect(
         name="forget-what-running-calls-hold",
         why="calls at once would each see the whole balance",
         file="metering_proxy/ledger/holds.py",
