@@ -5,7 +5,7 @@ import gc
 import signal
 
 # New objects before the youngest are looked through, and how often that is done before older ones are.
-_GARBAGE = (20_000, 20, 20)
+_GARBAGE = (2_000, 10, 5)
 
 
 async def run_until_signal() -> None:
