@@ -47,7 +47,8 @@ class _Tx:
 
 
 class PostgresStore:
-    """See `stores.Store`. Several processes may write beside each other."""
+    """See `stores.Store`. One batch at a time, as a writer has them; several processes may write beside each
+    other."""
 
     def __init__(self, db: Database, worker: str, lease_ms: int, clock: Clock | None) -> None:
         self._db, self._worker, self._lease_ms, self._clock = db, worker, lease_ms, clock

@@ -10,7 +10,7 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,9 +37,12 @@ GROUP, SINGLE = "group", "single"
 class OneEach(Writer):
     """A writer that commits every operation by itself, in as many transactions at once as a pool would have."""
 
-    def __init__(self, store: Store, at_once: int) -> None:
-        super().__init__(store)
-        self._books, self._room = store, asyncio.Semaphore(at_once)
+    def __init__(self, stores: Sequence[Store]) -> None:
+        super().__init__(stores[0])
+        self._stores = stores
+        self._free: asyncio.Queue[Store] = asyncio.Queue()
+        for one in stores:
+            self._free.put_nowait(one)
 
     def start(self) -> None:
         """Nothing runs beside the callers."""
@@ -49,17 +52,26 @@ class OneEach(Writer):
         return asyncio.ensure_future(self._alone(op))
 
     async def _alone(self, op: Op) -> object:
-        async with self._room:
-            [answer] = await self._books.apply([op])
-            return answer
+        books = await self._free.get()
+        try:
+            [answer] = await books.apply([op])
+        finally:
+            self._free.put_nowait(books)
+        return answer
+
+    async def close(self, timeout_s: float = 10.0) -> None:
+        """Closes every store."""
+        for one in self._stores:
+            await one.close()
 
 
 @asynccontextmanager
 async def ledger(db: Database, how: str) -> AsyncIterator[Ledger]:
     """A ledger that commits in one of the two ways."""
-    books = store(db, worker="bench", lease_s=60, clock=None)
     # SQLite has one writer; a pool of eight is what a service has on PostgreSQL.
-    writer = Writer(books) if how == GROUP else OneEach(books, 1 if db.is_sqlite else 8)
+    many = 1 if how == GROUP or db.is_sqlite else 8
+    books = [store(db, worker="bench", lease_s=60, clock=None) for _ in range(many)]
+    writer = Writer(books[0]) if how == GROUP else OneEach(books)
     made = Ledger(db, writer=writer)
     made.start()
     yield made
