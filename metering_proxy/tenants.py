@@ -49,7 +49,10 @@ class Standing:
     overrides: Mapping[str, int | None] = field(default_factory=dict)
     egress: bool = False
     overridden_until_at: int | None = None
-    _windows: dict[bool, Windows] = field(default_factory=dict, compare=False, repr=False)
+    # Not of init: a standing made from another by `replace` has other limits, so windows of its own.
+    _windows: dict[bool, Windows] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
 
     def windows(self, at: int, *, charged: bool) -> Windows:
         """The windows that a call at `at` falls in; those of charge have no limit where nothing is `charged`."""
