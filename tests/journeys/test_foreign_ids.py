@@ -22,12 +22,20 @@ ASKED: list[tuple[str, str, object]] = [
     ("DELETE", "/api/pending-messages/{client_message_id}", None),
     ("POST", "/api/pending-messages/{client_message_id}/retries", None),
     ("POST", "/account/sessions/{session_id}/revocation", None),
+    ("POST", "/account/keys/programs/{key}/rotations", None),
+    ("POST", "/account/keys/programs/{key}/revocation", None),
+    ("POST", "/account/keys/providers/{provider}/deletion", None),
+    ("GET", "/admin/requests/{call}", None),
     ("GET", "/admin/tenants/{tenant}", None),
     ("POST", "/admin/tenants/{tenant}/plan", None),
     ("POST", "/admin/tenants/{tenant}/quota", None),
     ("POST", "/admin/tenants/{tenant}/suspension", None),
     ("POST", "/admin/tenants/{tenant}/resumption", None),
     ("POST", "/admin/tenants/{tenant}/instance", None),
+    ("POST", "/admin/tenants/{tenant}/egress", None),
+    ("POST", "/admin/tenants/{tenant}/grants", None),
+    ("POST", "/admin/tenants/{tenant}/grants/{grant}/revocation", None),
+    ("POST", "/admin/tenants/{tenant}/password-links", None),
     ("GET", "/admin/providers/{provider}", None),
     ("POST", "/admin/providers/{provider}", None),
     ("POST", "/admin/providers/{provider}/probes", None),
@@ -40,7 +48,16 @@ MADE_BY_PEOPLE = {
     ("POST", "/api/conversations/{conversation_id}/messages"),
     ("GET", "/chat/{conversation_id}"),
 }
-NOT_OF_A_PERSON = {("GET", "/setup/{token}"), ("POST", "/setup/{token}")}
+NOT_OF_A_PERSON = {
+    ("GET", "/setup/{token}"),
+    ("POST", "/setup/{token}"),
+    ("GET", "/password/{token}"),
+    ("POST", "/password/{token}"),
+    (
+        "POST",
+        "/account/keys/providers/{provider}",
+    ),  # the house's providers, with a key of one's own
+}
 
 
 def test_every_route_with_an_id_is_asked_below(tmp_path: Path) -> None:
@@ -67,6 +84,10 @@ def test_every_route_with_an_id_is_asked_below(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @ON_BOTH
 async def test_every_id_of_one_is_unknown_when_the_other_names_it(house: House, pair: Pair) -> None:
+    assert (
+        await pair.ada.post_form("/account/keys/programs", pair.ada.csrf, name="mine", lasts="30")
+        == 200
+    )
     ids_of_hers = await everything_of(house, pair)
     for method, path, body in ASKED:
         named = path.format(**ids_of_hers)
@@ -76,6 +97,7 @@ async def test_every_id_of_one_is_unknown_when_the_other_names_it(house: House, 
             status, answer = await pair.bob.call(method, named)
         else:
             form = {"plan": "plus", "reason": "because", "limit_usd": "1", "action": "stop"}
+            form |= {"amount_usd": "1", "egress": "on"}
             status, answer = await pair.bob.post_form(named, pair.bob.csrf, **form), None
         wanted = (403, 404) if path.startswith("/admin") else (404,)
         assert status in wanted, f"{method} {path} answered {status}: {answer}"
@@ -99,6 +121,15 @@ async def everything_of(house: House, pair: Pair) -> dict[str, str]:
     )
     [fact] = evidence.agent_rows(house, pair.tenant, "SELECT id FROM fact WHERE relation = 'name'")
     [provider] = await evidence.rows(house, "metering_proxy", "SELECT id FROM provider")
+    [key] = await evidence.rows(
+        house, "metering_proxy", "SELECT id FROM api_key WHERE revoked_at IS NULL"
+    )
+    calls = await evidence.rows(
+        house,
+        "metering_proxy",
+        "SELECT request_id FROM entry WHERE account = :t ORDER BY 1",
+        t=pair.tenant,
+    )
     [kept] = evidence.agent_rows(
         house, pair.tenant, "SELECT client_message_id AS id FROM message WHERE role = 'user'"
     )
@@ -111,4 +142,7 @@ async def everything_of(house: House, pair: Pair) -> dict[str, str]:
         "session_id": str(session_row["id"]),
         "tenant": pair.tenant,
         "provider": str(provider["id"]),
+        "key": str(key["id"]),
+        "call": str(calls[0]["request_id"]),
+        "grant": "01k9z3e7m2q8x4v6t0a1b2c3d4",
     }
