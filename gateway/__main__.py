@@ -15,7 +15,7 @@ from gateway.limits import Limits
 from gateway.settings import GatewaySettings
 from gateway.tenants.audit import Actor
 from infra.kit import log as logs
-from infra.kit import migrate, process, service
+from infra.kit import process, service
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
 from infra.kit.settings import load
@@ -39,6 +39,8 @@ def main() -> None:
     logs.configure("gateway", settings.log_level)
     try:
         if arguments.verb == "migrate":
+            from infra.kit import migrate  # ten megabytes that no serving gateway needs
+
             migrate.main(Database(settings.gateway_database_url), "gateway")
         else:
             asyncio.run(_serve(settings))

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 
-from infra.kit import address, log, migrate, process, service, settings
+from infra.kit import address, log, process, service, settings
 from infra.kit.db import Database
 from spawner import lock
 from spawner.app import create_app, running
@@ -45,6 +45,8 @@ def main(arguments: list[str]) -> int:
     service.raise_file_limit()
     try:
         if verb == "migrate":
+            from infra.kit import migrate  # ten megabytes that no serving spawner needs
+
             migrate.main(Database(found.database_url), "spawner")
         elif verb == "sweep":
             asyncio.run(sweep(found))
