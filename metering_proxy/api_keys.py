@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, or_, select, update
 
 from infra.kit import ids
 from infra.kit.clock import Clock
@@ -31,9 +31,7 @@ class ApiKeys:
     async def create(self, tenant: str, request: wire.ApiKeyRequest) -> wire.NewApiKey:
         """A new key. Raises `conflict` (reason `keys`) where the tenant has as many as it may."""
         async with self._db.transaction() as tx:
-            live = await tx.rows(select(api_key).where(api_key.c.tenant == tenant, _lives()))
-            if len(live) >= MOST:
-                raise AlcoveError("conflict", f"{MOST} keys are the most", reason="keys")
+            await self._check_room(tx, tenant)
             made = await self._insert(tx, tenant, request.model_dump())
         await self._keys.refresh([tenant])
         return made
@@ -46,12 +44,16 @@ class ApiKeys:
         return wire.ApiKeys(keys=[_shown(dict(row)) for row in rows])
 
     async def rotate(self, tenant: str, key: str) -> wire.NewApiKey:
-        """A new key in the place of one, which works for a day more. Raises `not_found`, `conflict` (ended)."""
+        """A new key in the place of one, which works for a day more, and counts for as long.
+
+        Raises `not_found`, `conflict` (reason `ended`, or `keys` where there are as many as there may be).
+        """
         async with self._db.transaction() as tx:
             old = await self._find(tx, tenant, key)
             now_at = self._clock.now_at()
             if old["revoked_at"] is not None or (old["expires_at"] or now_at + 1) <= now_at:
                 raise AlcoveError("conflict", "this key has ended", reason="ended")
+            await self._check_room(tx, tenant)
             same = {**old, "models": _models(old), "replaces": key}
             made = await self._insert(tx, tenant, same)
             ends_at = min(now_at + OVERLAP_MS, old["expires_at"] or now_at + OVERLAP_MS)
@@ -73,6 +75,18 @@ class ApiKeys:
                 await changes.note(tx, "key", tenant)
         await self._keys.refresh([tenant])
         return _shown(found)
+
+    async def _check_room(self, tx: Transaction, tenant: str) -> None:
+        """Raises `conflict` (reason `keys`) where as many keys work as may. One that has ended takes no place."""
+        now_at = self._clock.now_at()
+        live = select(func.count().label("live")).where(
+            api_key.c.tenant == tenant,
+            api_key.c.revoked_at.is_(None),
+            or_(api_key.c.expires_at.is_(None), api_key.c.expires_at > now_at),
+        )
+        row = await tx.row(live)
+        if row is not None and row["live"] >= MOST:
+            raise AlcoveError("conflict", f"{MOST} keys are the most", reason="keys")
 
     async def _find(self, tx: Transaction, tenant: str, key: str) -> dict[str, Any]:
         mine = select(api_key).where(api_key.c.id == key, api_key.c.tenant == tenant)
@@ -101,10 +115,6 @@ class ApiKeys:
         await tx.execute(insert(api_key).values(row))
         await changes.note(tx, "key", tenant)
         return wire.NewApiKey(key=secret, **_shown(row).model_dump())
-
-
-def _lives() -> Any:
-    return api_key.c.revoked_at.is_(None)
 
 
 def _shown(row: dict[str, Any]) -> wire.ApiKey:

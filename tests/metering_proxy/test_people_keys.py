@@ -116,6 +116,35 @@ async def test_there_are_only_so_many_keys(house: House, tenant: Tenant) -> None
     assert (caught.value.code, caught.value.reason) == ("conflict", "keys")
 
 
+async def test_key_that_has_ended_takes_no_place(
+    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
+        tenant = await house.tenant()
+        soon = wire.ApiKeyRequest(name="guest", expires_at=clock.now_at() + 1_000)
+        for _ in range(api_keys.MOST):
+            await house.client.create_api_key(tenant.id, soon)
+        with pytest.raises(AlcoveError):
+            await _made(house, tenant)
+        clock.advance(1)
+        assert (await _made(house, tenant)).name == "laptop"
+
+
+async def test_rotations_make_no_more_keys_than_there_may_be(
+    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
+        tenant = await house.tenant()
+        key = await _made(house, tenant)
+        for _ in range(api_keys.MOST - 1):
+            key = await house.client.rotate_api_key(tenant.id, key.id)
+        with pytest.raises(AlcoveError) as caught:
+            await house.client.rotate_api_key(tenant.id, key.id)
+        assert (caught.value.code, caught.value.reason) == ("conflict", "keys")
+        clock.advance(api_keys.OVERLAP_MS / 1000)
+        assert (await house.client.rotate_api_key(tenant.id, key.id)).replaces == key.id
+
+
 async def test_last_use_is_told_of_the_key_that_opened_its_door(
     tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
