@@ -66,7 +66,9 @@ class Calls:
         standing.admit()
         body = await exchange.body()
         began_s, started_at = time.perf_counter(), self._clock.now_at()
-        content_type = exchange.header("content-type") or ""
+        content_type = ", ".join(
+            exchange.headers("content-type")
+        )  # two are one that no reader takes
         ask = wire.read(body, Outside(named, exchange.query, content_type))
         routes = await self._catalog.routes(ask.model, wire.name, ask.kind, started_at)
         others = self._agreed(ask, routes, standing, key, started_at)

@@ -9,9 +9,15 @@ from dataclasses import dataclass
 
 from metering_proxy.wires.document import Edit, invalid, spliced
 
-_BOUNDARY = re.compile(r'boundary=(?:"([^"]{1,70})"|([^\s;,]{1,70}))', re.IGNORECASE)
-_NAME = re.compile(r'\bname="([^"]*)"', re.IGNORECASE)
-_FILE = re.compile(r"\bfilename\*?=", re.IGNORECASE)
+# One way to write each thing: whatever else a form may say, two readers could understand in two ways.
+_TYPE = re.compile(
+    r"""multipart/form-data[ \t]*;[ \t]*boundary=(?:"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])"|([\w'+.-]{1,70}))""",
+    re.IGNORECASE | re.ASCII,
+)
+_DISPOSITION = re.compile(
+    r'form-data; ?name="([\w.[\]-]{1,100})"(; ?filename="[^"\\\r\n]*")?', re.IGNORECASE | re.ASCII
+)
+_CONTENT_TYPE = re.compile(r'[\w.+/;=" \t-]+', re.ASCII)
 _MOST_FIELDS = 64
 _MOST_HEAD = 4_096  # characters before a field's value
 
@@ -59,9 +65,9 @@ class Form:
 
 def read(body: bytes, content_type: str) -> Form:
     """The form that `body` is. Raises `invalid`: what we read must be what the provider reads."""
-    found = _BOUNDARY.search(content_type)
-    if not content_type.lower().startswith("multipart/form-data") or found is None:
-        raise invalid("the body must be multipart/form-data with a boundary")
+    found = _TYPE.fullmatch(content_type.strip())
+    if found is None:
+        raise invalid("the body must be multipart/form-data with one boundary and nothing else")
     text, mark = body.decode("latin-1"), f"--{found.group(1) or found.group(2)}"
     if not text.startswith(mark + "\r\n"):
         raise invalid("the form does not begin with its boundary")
@@ -78,15 +84,28 @@ def read(body: bytes, content_type: str) -> Form:
         fields[name] = field
         at = end + len(mark) + 4
         if text[end + len(mark) + 2 : at] == "--":
+            # Nothing may follow, and no value may hold the mark: a looser reader would find more parts.
+            if text[at:] not in ("", "\r\n") or text.count(mark) != len(fields) + 1:
+                raise invalid("the form's boundary stands inside of it, or something follows it")
             return Form(text, fields)
         if text[end + len(mark) + 2 : at] != "\r\n":
             raise invalid("the form is not whole")
 
 
 def _field(head: str, start: int, end: int) -> tuple[str, Field]:
+    """The part's name and place. Raises `invalid` unless its head says one name, in the one way there is."""
+    named: re.Match[str] | None = None
+    seen: set[str] = set()
     for line in head.split("\r\n"):
-        header, _, value = line.partition(":")
-        named = _NAME.search(value)
-        if header.strip().lower() == "content-disposition" and named:
-            return named.group(1), Field(start, end, _FILE.search(value) is not None)
-    raise invalid("a part of the form has no name")
+        header, colon, value = line.partition(":")
+        header, value = header.lower(), value.strip(" \t")
+        if not colon or header in seen:
+            raise invalid("a part of the form has a head that cannot be read in one way")
+        seen.add(header)
+        if header == "content-disposition":
+            named = _DISPOSITION.fullmatch(value)
+        elif header != "content-type" or not _CONTENT_TYPE.fullmatch(value):
+            raise invalid("a part of the form has a head that is not its name and its type")
+    if named is None:
+        raise invalid("a part of the form has no name")
+    return named.group(1), Field(start, end, named.group(2) is not None)
