@@ -99,7 +99,8 @@ class Installation:
         return str(json.loads(answer.strip().splitlines()[-1])["url"])
 
     def remove(self) -> None:
-        """Everything of it, volumes too."""
+        """Everything of it, volumes too; first who would start again what goes."""
+        self.compose("stop", "--timeout", "2", "gateway", "spawner")
         for container in self.containers():
             container.remove(force=True, v=True)
         self.compose("down", "-v", "--remove-orphans", "--timeout", "2")
