@@ -18,6 +18,9 @@ TEXTS = {
     "tea": "寿司が好きです",
     "accents": "El café está en Málaga",
     "running": "She was running with the dogs",
+    "hindi": "मुझे हिन्दी पसंद है",
+    "party": "party 🎉 on Friday",
+    "sharp": "we write C# and R here",
     "colon": "x:y and NEAR(a b) AND OR NOT *",
 }
 AWKWARD = [
@@ -70,6 +73,19 @@ async def test_text_is_found_when_its_words_are_asked_for(
     db: Database, query: str, ref: str
 ) -> None:
     assert ref in await found(db, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "refs"),
+    [
+        ("C++", {"dont"}), ("c#", {"sharp"}), ("C", {"dont", "sharp"}), ("🎉", {"party"}), ("🎈", set()),
+        ("हिन्दी", {"hindi"}), ("हद", set()),
+    ],
+)  # fmt: skip
+async def test_signs_count_when_they_are_what_is_meant(
+    db: Database, query: str, refs: set[str]
+) -> None:
+    assert await found(db, query) == refs
 
 
 async def test_every_pair_of_characters_is_found_when_the_script_has_no_spaces(

@@ -2,12 +2,14 @@
 
 FTS5's unicode61 takes a run of Chinese, Japanese or Thai for one word, so such runs are indexed as
 overlapping pairs of characters plus the last one alone; then a query of one or two characters
-finds them too. Every word of a query is quoted: `don't`, `C++`, `NEAR(` and `x:y` are only text.
+finds them too. Every word of a query is quoted: `don't`, `NEAR(` and `x:y` are only text. What it
+would drop though people mean it (the signs of `C++` and `C#`, an emoji) is spelt as a word.
 """
 
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 
 from agent.store.database import Tx
 
@@ -16,7 +18,7 @@ _UNSPACED = (
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
-_WORD = re.compile(f"[{_UNSPACED}]+|[^\\W_{_UNSPACED}]+")
+_MARKS_BELOW = 0x20000  # beyond it are ideographs, and marks that only select their variants
 _COMMON_WORDS = """
 a about all am an and any are as at be been but by can could did do does don't for from get go had has have he
 hello help her hi him his how i if in is it its just know let like make many me much my no not of ok on or our
@@ -39,8 +41,37 @@ class Hit:
 
 
 def words(text: str) -> list[str]:
-    """The words of `text`, folded for comparison; a run of an unspaced script is one word."""
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    """The words of `text`, folded for comparison; a run of an unspaced script is one word.
+
+    `C++` is two, `c` and a spelling of the whole, so that either finds it.
+    """
+    found: list[str] = []
+    for each in _word().finditer(unicodedata.normalize("NFKC", text).casefold()):
+        run, signs = each["run"] or "", each["signs"] or each["symbol"] or ""
+        if run:
+            found.append(run)
+        if signs:
+            found.append(run + "".join(f"x{ord(sign):x}" for sign in signs))
+    return found
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """A word with its marks (Hindi's vowels are some) and the signs that belong to it, or a symbol (an emoji)."""
+    marks: list[str] = []
+    symbols: list[str] = []
+    for char in map(chr, range(0x80, _MARKS_BELOW)):
+        kind = unicodedata.category(char)
+        if kind == "So":
+            symbols.append(char)
+        elif kind[0] == "M":
+            marks.append(char)
+    letter = f"[^\\W_{_UNSPACED}]"
+    return re.compile(
+        f"(?P<run>[{_UNSPACED}]+|{letter}(?:{letter}|[{''.join(marks)}])*)"
+        r"(?P<signs>\+{1,2}(?!\w)|#(?!\w))?"
+        f"|(?P<symbol>[{''.join(symbols)}])"
+    )
 
 
 def content_words(text: str) -> list[str]:
