@@ -33,6 +33,7 @@ class Kind:
     caches_unasked: bool = False
     keyless: bool = False
     built_in: bool = False
+    members: frozenset[str] = frozenset()
     dialect: Dialect = PLAIN
 
     def path(self, wire: str, model: str) -> str:
@@ -68,6 +69,7 @@ def load(path: Path) -> Mapping[str, Kind]:
 def _kind(row: dict[str, Any]) -> Kind:
     dialect = {name: _tuple(value) for name, value in row.get("dialect", {}).items()}
     values = {name: _tuple(value) for name, value in row.items() if name != "dialect"}
+    values["members"] = frozenset(values.get("members", ()))
     kind = Kind(**values, dialect=Dialect(**dialect) if dialect else PLAIN)
     ways = {kind.auth, *(kind.auth_on or {}).values()}
     if unknown := ways - set(get_args(Auth)):

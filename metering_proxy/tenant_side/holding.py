@@ -11,6 +11,7 @@ from metering_proxy.ledger.ops import Refused, Reserve, Target
 from metering_proxy.pricing import Usage
 from metering_proxy.providers.catalog import Route
 from metering_proxy.tenants import Standing
+from metering_proxy.wires import members
 from metering_proxy.wires.openai_chat import LIMITS as OPENAI_LIMITS
 from metering_proxy.wires.wire import Ask
 
@@ -108,8 +109,12 @@ def terms(
     ask: Ask, route: Route, standing: Standing, started_at: int, payer: str = OPERATOR
 ) -> Terms:
     """The terms of a request. Raises `invalid` (reason `model_not_priced`) for what has no price there,
+    `invalid` (reason `member_not_metered`) for a member of which nobody knows what it does there,
     `forbidden` (reason `model_not_allowed`) for a model that the plan does not offer.
     """
+    for name in ask.strange:
+        if name not in route.connection.kind.members:
+            raise members.not_metered(name)
     facts, price = route.model.facts, route.price
     if not standing.plan.offers(route.model.id):
         raise AlcoveError(

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import numbers
+from metering_proxy.wires import members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import Document, invalid, read
 from metering_proxy.wires.numbers import natural
@@ -38,7 +38,7 @@ class AnthropicMessages:
             raise invalid("max_tokens is required", "max_tokens")
         for name in _UNMETERED:
             if document.get(name):
-                raise invalid(f"{name} cannot be metered here", name)
+                raise members.not_metered(name)
         searches = _searches(document.get("tools"))
         found.opaque = found.opaque or searches > 0
         return Ask(
@@ -52,6 +52,7 @@ class AnthropicMessages:
             floor=_thinking(document, limit) + FLOOR_TOKENS,
             tier=None,  # `auto` or `standard_only`: neither is dearer than the price
             searches=searches,
+            strange=members.strange(document, self.name),
         )
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
@@ -70,7 +71,8 @@ class AnthropicCount:
         """See wire.Wire."""
         document = read(body)
         found = _surveyed(document, len(body))
-        return Ask(document, numbers.model(document), "chat", found, free=True)
+        strange = members.strange(document, self.name)
+        return Ask(document, numbers.model(document), "chat", found, free=True, strange=strange)
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
         """See wire.Wire."""

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 import orjson
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import numbers
+from metering_proxy.wires import members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
 from metering_proxy.wires.numbers import natural
@@ -58,6 +58,9 @@ class Gemini:
             model=outside.model.removeprefix("models/"),
             kind="chat",
             survey=found,
+        strange = members.strange(document, "gemini")
+        if config is not None:
+            strange += members.strange(config, "gemini_config")
             stream=self._stream,
             limit=None if config is None else numbers.count(config, limit_name),
             limit_at=f"{config_name}.{limit_name}",
@@ -74,6 +77,7 @@ class Gemini:
         """See wire.Wire."""
         return _Reader()
 
+            strange=strange,
 
 def _member(document: Document, name: str) -> str:
     """The name under which a member stands there. Raises `invalid` where it stands there under both."""

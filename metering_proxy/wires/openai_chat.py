@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires import members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import Document, Edit, invalid, read
 from metering_proxy.wires.survey import survey
@@ -15,6 +15,8 @@ FLOOR_TOKENS = 256
 LIMITS = ("max_completion_tokens", "max_tokens")
 # Members that cost money which no token count shows.
 _UNMETERED = ("web_search_options",)
+# Tools that run in the caller. Of any other kind the provider runs them, and they cost what nothing here tells.
+_CALLERS_TOOLS = frozenset(("function", "custom"))
 
 
 class OpenAiChat:
@@ -32,7 +34,8 @@ class OpenAiChat:
             raise invalid("messages must be a list that is not empty", "messages")
         for name in _UNMETERED:
             if document.get(name) is not None:
-                raise invalid(f"{name} cannot be metered here", name)
+                raise members.not_metered(name)
+        _check_tools(document.get("tools"))
         limit_field, limit = _limit(document)
         stream = numbers.flag(document, "stream")
         parts = [messages, document.get("functions")]
@@ -51,6 +54,7 @@ class OpenAiChat:
             tier=numbers.text(document, "service_tier"),
             usage_edits=_usage_edits(document) if stream else (),
             audio_output=_speaks(document.get("modalities")),
+            strange=members.strange(document, self.name),
         )
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
@@ -75,6 +79,23 @@ def _usage_edits(document: Document) -> tuple[Edit, ...]:
     if numbers.flag(options, "include_usage"):
         return ()
     return (options.put("include_usage", True),)
+
+
+def _check_tools(tools: Any) -> None:
+    """Raises `invalid` for a tool that the provider runs: a search, a `builtin_function`, `$web_search`."""
+    if tools is None:
+        return
+    if not isinstance(tools, list):
+        raise invalid("tools must be a list", "tools")
+    for tool in tools:
+        if not isinstance(tool, dict):
+            raise invalid("a tool must be an object", "tools")
+        function = tool.get("function")
+        named = function.get("name") if isinstance(function, dict) else None
+        kind = tool.get("type", "function" if isinstance(function, dict) else None)
+        # The name of a caller's function begins with no such sign; those of built-in ones do.
+        if kind not in _CALLERS_TOOLS or (isinstance(named, str) and named.startswith("$")):
+            raise invalid(f"a tool of type {kind} cannot be metered here", "tools")
 
 
 def _speaks(modalities: Any) -> bool:

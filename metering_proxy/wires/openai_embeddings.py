@@ -4,7 +4,7 @@ import re
 
 import orjson
 
-from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires import members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
@@ -33,6 +33,7 @@ class OpenAiEmbeddings:
         return Ask(
             document=document,
             model=numbers.model(document),
+            strange=members.strange(document, self.name),
             kind="embedding",
             survey=Survey(len(body) + 4 * many),
         )

@@ -8,7 +8,7 @@ import re
 import orjson
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires import members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
@@ -45,6 +45,7 @@ class OpenAiImages:
             choices=images,
             extra_output=partial * _PARTIAL_TOKENS,
             counted=Usage(units=images, unit=" ".join([UNIT, *filter(None, named)])),
+            strange=members.strange(document, self.name),
         )
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from metering_proxy.wires import numbers, openai_usage
+from metering_proxy.wires import members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
 from metering_proxy.wires.numbers import natural
@@ -52,6 +52,7 @@ class OpenAiResponses:
             floor=FLOOR_TOKENS,
             tier=numbers.text(document, "service_tier"),
             searches=searches,
+            strange=members.strange(document, self.name),
         )
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:

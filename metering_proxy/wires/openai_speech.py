@@ -3,7 +3,7 @@
 import re
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import numbers
+from metering_proxy.wires import members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
@@ -32,6 +32,7 @@ class OpenAiSpeech:
             kind="speech",
             survey=Survey(0),
             counted=Usage(units=len(given), unit=UNIT),
+            strange=members.strange(document, self.name),
         )
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import durations, forms, openai_usage
+from metering_proxy.wires import durations, forms, members, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import invalid
 from metering_proxy.wires.survey import Survey
@@ -51,6 +51,7 @@ class OpenAiTranscriptions:
             survey=Survey(0, opaque=True, audio=True),
             stream=form.value("stream") == "true",
             counted=Usage(units=math.ceil(lasts_s * 1000), unit=UNIT),
+            strange=members.others(form.fields, self.name),
         )
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:

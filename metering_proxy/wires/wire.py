@@ -51,6 +51,7 @@ class Ask:
     may search, and read the input again. `counted`: what is counted in the request itself, by unit.
     `free`: it costs nothing and counts as a request. `array`: its stream is one JSON array.
     `model_in_body` false: the path names it. `query`: what of the query goes on to the provider.
+    `strange`: members that its wire does not know (members.py), which only some kinds of providers may be sent.
     """
 
     document: Editable
@@ -72,6 +73,7 @@ class Ask:
     array: bool = False
     model_in_body: bool = True
     query: str = ""
+    strange: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = field(default=())
 
     def reach(self, input_tokens: int, *, automatic_cache: bool) -> Reach:

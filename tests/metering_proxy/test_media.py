@@ -122,8 +122,9 @@ async def test_nothing_is_charged_when_the_provider_refuses(
     house: House, openai_tenant: Tenant, scripted: ScriptedProvider, path: str
 ) -> None:
     scripted.then(reply=s.error(400, "no such voice"))
-    model = "tts-1" if "speech" in path else "dall-e-3"
-    await openai_tenant.post(path, {"model": model, "input": "hi", "prompt": "hi", "voice": "x"})
+    speech = {"model": "tts-1", "input": "hi", "voice": "x"}
+    image = {"model": "dall-e-3", "prompt": "hi"}
+    await openai_tenant.post(path, speech if "speech" in path else image)
     [entry] = await house.entries(openai_tenant)
     assert (entry["outcome"], entry["cost_nanos"], entry["charge_nanos"]) == (
         "provider_error",

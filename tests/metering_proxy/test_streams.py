@@ -117,7 +117,7 @@ async def test_request_is_changed_in_four_places_only(
     scripted.then(reply=s.text("ok"))
     raw = (
         b'{ "messages" : [ {"role":"user","content":"caf\\u00e9 \xe6\x97\xa5"} ] ,\n'
-        b'  "model":"default", "temperature": 0.70, "x": 1E2,\t"stream" :true,'
+        b'  "model":"default", "temperature": 0.70, "min_p": 1E-2,\t"stream" :true,'
         b'"stream_options": {"include_obfuscation":false} }'
     )
     await tenant.post("/v1/chat/completions", raw, user_agent="agent/1", x_secret="no")

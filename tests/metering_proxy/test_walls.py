@@ -206,8 +206,10 @@ async def test_body_names_neither_who_pays_nor_where_it_goes(
         "messages": [{"role": "user", "content": "hi"}],
         "user": other.id,
         "metadata": {"user_id": other.id, "tenant": other.id},
-        **dict.fromkeys(("api_base", "base_url", "custom_llm_provider"), elsewhere),
     }
+    for name in ("api_base", "base_url", "custom_llm_provider"):
+        refused = await tenant.post("/v1/chat/completions", {**body, name: elsewhere})
+        assert refused.headers["x-alcove-reason"] == "member_not_metered"
     answer = await tenant.post(
         "/v1/chat/completions",
         body,
