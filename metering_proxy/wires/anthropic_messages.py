@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import members, numbers
+from metering_proxy.wires import answers, members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import Document, invalid, read
-from metering_proxy.wires.numbers import natural
+from metering_proxy.wires.numbers import natural, nonsense, told
 from metering_proxy.wires.openai_chat import FLOOR_TOKENS
 from metering_proxy.wires.survey import Survey, survey
 from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
@@ -130,6 +130,7 @@ def _thinking(document: Document, limit: int) -> int:
     return min(budget or 0, limit)
 
 
+_COUNTS = ("output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _TELLING = re.compile(rb'"type"\s*:\s*"(?:message_|error)')
 
 
@@ -151,14 +152,12 @@ class _Reader:
         return False
 
     def whole(self, body: bytes) -> None:
-        try:
-            answer = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return
-        if not isinstance(answer, dict):
+        answer = answers.read(body)
+        self.found.failed = answers.failed(answer, "content", "usage")
+        if answer is None:
             return
         self._message(answer)
-        self.found.finished = answer.get("type") == "message"
+        self.found.finished = answer.get("type") == "message" and self._is_told
         content = answer.get("content")
         for block in content if isinstance(content, list) else []:
             self.found.text_bytes += _text_bytes(block)
@@ -175,9 +174,9 @@ class _Reader:
                 self._usage(event.get("usage"))
                 delta = event.get("delta")
                 ended = isinstance(delta, dict) and bool(delta.get("stop_reason"))
-                self.found.finished = self.found.finished or ended
+                self.found.finished = self.found.finished or (ended and self._is_told)
             case "message_stop":
-                self.found.finished = True
+                self.found.finished = self._is_told
             case "error":
                 self.found.failed = True
 
@@ -186,17 +185,35 @@ class _Reader:
             self.found.model = message["model"]
         self._usage(message.get("usage"))
 
+    @property
+    def _is_told(self) -> bool:
+        """Whether the output was counted: no usage is whole without it."""
+        return "output_tokens" in self._seen
+
     def _usage(self, usage: Any) -> None:
         """Values are cumulative: the last one of each field counts, but 0 does not replace more than 0."""
         if not isinstance(usage, dict):
             return
         for name, value in usage.items():
-            if value is not None and not (value == 0 and self._seen.get(name)):
-                self._seen[name] = value
+            if isinstance(value, dict):
+                before = self._seen.get(name)
+                within = self._seen[name] = dict(before) if isinstance(before, dict) else {}
+                for inner, counted in value.items():
+                    _replace(within, inner, counted)
+            else:
+                _replace(self._seen, name, value)
         self.found.usage = _buckets(self._seen, for_an_hour=self._for_an_hour)
 
 
-def _buckets(seen: dict[str, Any], *, for_an_hour: bool) -> Usage:
+def _replace(seen: dict[str, Any], name: str, value: Any) -> None:
+    if value is not None and not (told(value) == 0 and seen.get(name)):
+        seen[name] = value
+
+
+def _buckets(seen: dict[str, Any], *, for_an_hour: bool) -> Usage | None:
+    """What was said up to now; None where it does not say the input, or says what is no count."""
+    if told(seen.get("input_tokens")) is None or any(nonsense(seen.get(name)) for name in _COUNTS):
+        return None
     written = natural(seen.get("cache_creation_input_tokens"))
     split = seen.get("cache_creation")
     split = split if isinstance(split, dict) else {}

@@ -15,7 +15,7 @@ from metering_proxy.pricing import Usage
 from metering_proxy.wires import members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
-from metering_proxy.wires.numbers import natural
+from metering_proxy.wires.numbers import natural, told
 from metering_proxy.wires.openai_chat import FLOOR_TOKENS
 from metering_proxy.wires.survey import survey
 from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
@@ -24,6 +24,12 @@ _UPPER = re.compile(r"[A-Z]")
 # Functions run in the caller. A search is one a request, with a price; what else Google runs has no bound.
 _CALLERS_TOOL = frozenset(("functionDeclarations", "function_declarations"))
 _SEARCH = frozenset(("googleSearch", "google_search"))
+
+
+# One of these is in every answer.
+_PARTS = ("candidates", "promptFeedback", "usageMetadata")
+_COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount")
+_SAID = ("promptTokenCount", *_COUNTS)
 
 
 class Gemini:
@@ -117,7 +123,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.found = Found()
-        self._searched = False
+        self._searched = self._ended = self._counted = False
 
     def event(self, data: bytes) -> bool:
         with suppress(orjson.JSONDecodeError):
@@ -128,9 +134,13 @@ class _Reader:
         try:
             answer = orjson.loads(body)
         except orjson.JSONDecodeError:
-            return
-        for chunk in answer if isinstance(answer, list) else [answer]:
+            answer = None
+        chunks = answer if isinstance(answer, list) else [answer]
+        for chunk in chunks:
             self._chunk(chunk)
+        self.found.failed = self.found.failed or not any(
+            isinstance(chunk, dict) and any(chunk.get(part) for part in _PARTS) for chunk in chunks
+        )
 
     def _chunk(self, chunk: Any) -> None:
         if not isinstance(chunk, dict):
@@ -143,21 +153,27 @@ class _Reader:
         for candidate in candidates if isinstance(candidates, list) else []:
             self._candidate(candidate)
         # A prompt that is refused has no candidates, and ends there.
-        blocked = at(chunk, "promptFeedback.blockReason") is not None
-        self.found.finished = self.found.finished or blocked
+        self._ended = self._ended or at(chunk, "promptFeedback.blockReason") is not None
         usage = chunk.get("usageMetadata")
-        if isinstance(usage, dict):
+        if isinstance(usage, dict) and not usage.keys().isdisjoint(_SAID):
             self.found.usage = _buckets(usage, searches=int(self._searched))
+            self._counted = "candidatesTokenCount" in usage
+        # Text whose tokens nobody has counted has no usage that is whole.
+        self.found.finished = self._ended and (self._counted or not self.found.text_bytes)
 
     def _candidate(self, candidate: Any) -> None:
-        self.found.finished = self.found.finished or bool(at(candidate, "finishReason"))
+        self._ended = self._ended or bool(at(candidate, "finishReason"))
         self._searched = self._searched or bool(at(candidate, "groundingMetadata.webSearchQueries"))
         parts = at(candidate, "content.parts")
         for part in parts if isinstance(parts, list) else []:
             self.found.text_bytes += _text_bytes(part)
 
 
-def _buckets(usage: dict[str, Any], *, searches: int) -> Usage:
+def _buckets(usage: dict[str, Any], *, searches: int) -> Usage | None:
+    """None where it does not say the input, or says what is no count."""
+    said = [usage[name] for name in _COUNTS if name in usage]
+    if told(usage.get("promptTokenCount")) is None or any(told(count) is None for count in said):
+        return None
     prompt = natural(usage.get("promptTokenCount"))
     cached = min(prompt, natural(usage.get("cachedContentTokenCount")))
     heard = _of(usage, "promptTokensDetails", "AUDIO") - _of(usage, "cacheTokensDetails", "AUDIO")

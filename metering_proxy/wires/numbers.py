@@ -49,6 +49,22 @@ def text(document: Document, name: str) -> str | None:
     return value
 
 
+def told(value: Any) -> int | None:
+    """A count in an answer, where it can be read: a natural number, also as `7.0` or `"7"`; else None."""
+    if _is_digits(value) or (type(value) is float and value.is_integer()):
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 2**53 else None
+
+
 def natural(value: Any) -> int:
-    """A count in an answer: what is not a natural number counts as none, since an answer is not ours to refuse."""
-    return value if type(value) is int and 0 <= value < 2**53 else 0
+    """The same of what may be missing: it counts as none then, since an answer is not ours to refuse."""
+    return told(value) or 0
+
+
+def nonsense(value: Any) -> bool:
+    """Whether something is said there that is no count."""
+    return value is not None and told(value) is None
+
+
+def _is_digits(value: Any) -> bool:
+    return type(value) is str and len(value) <= 16 and value.isascii() and value.isdigit()

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from metering_proxy.wires import members, numbers, openai_usage
+from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import Document, Edit, invalid, read
 from metering_proxy.wires.survey import survey
@@ -133,7 +133,7 @@ class _Reader:
         if not isinstance(chunk, dict):
             return False
         said, choices = self._read(chunk), _choices(chunk)
-        if chunk.get("error"):
+        if chunk.get("error") or any(map(_failed, choices)):
             self.found.failed = True
         if choices:  # some tell their usage on the last chunk, and nothing comes after it
             self.found.finished = said and any(choice.get("finish_reason") for choice in choices)
@@ -144,15 +144,14 @@ class _Reader:
         return usage_only
 
     def whole(self, body: bytes) -> None:
-        try:
-            answer = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return
-        if not isinstance(answer, dict):
+        answer = answers.read(body)
+        choices = _choices(answer or {})
+        self.found.failed = answers.failed(answer, "choices", "usage") or any(map(_failed, choices))
+        if answer is None:
             return
         self._read(answer)
-        self.found.finished = bool(answer.get("choices"))
-        for choice in _choices(answer):
+        self.found.finished = bool(choices)
+        for choice in choices:
             self.found.text_bytes += _text_bytes(choice.get("message"))
 
     def _read(self, answer: dict[str, Any]) -> bool:
@@ -166,12 +165,19 @@ class _Reader:
         if usage and reading:
             self.found.usage, self.found.doubt = reading.usage, reading.doubt
             self.found.stated = openai_usage.stated_cost(usage, self._dialect)
+        elif usage and openai_usage.is_garbled(usage):
+            self.found.usage = self.found.stated = None
         return reading is not None
 
 
 def _choices(answer: dict[str, Any]) -> list[dict[str, Any]]:
     choices = answer.get("choices")
     return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
+
+
+def _failed(choice: dict[str, Any]) -> bool:
+    """Whether it went wrong there, behind whoever passed it on."""
+    return choice.get("finish_reason") == "error" or bool(choice.get("error"))
 
 
 def _text_bytes(message: Any) -> int:

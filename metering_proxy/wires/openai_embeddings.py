@@ -2,9 +2,7 @@
 
 import re
 
-import orjson
-
-from metering_proxy.wires import members, numbers, openai_usage
+from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
@@ -53,16 +51,14 @@ class _Reader:
         return False
 
     def whole(self, body: bytes) -> None:
-        try:
-            answer = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return
-        if not isinstance(answer, dict):
+        answer = answers.read(body)
+        self.found.failed = answers.failed(answer, "data")
+        if answer is None:
             return
         self.found.finished = "data" in answer
         if isinstance(answer.get("model"), str):
             self.found.model = answer["model"]
         usage = openai_usage.find(answer)
-        reading = openai_usage.read(usage, None) if usage else None
+        reading = openai_usage.read(usage, None, names=openai_usage.EMBEDDINGS) if usage else None
         if reading is not None:
             self.found.usage = reading.usage

@@ -8,7 +8,7 @@ import re
 import orjson
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import members, numbers, openai_usage
+from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
@@ -73,10 +73,8 @@ class _Reader:
         return False
 
     def whole(self, body: bytes) -> None:
-        try:
-            answer = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return
+        answer = answers.read(body)
+        self.found.failed = answers.failed(answer, "data")
         data = at(answer, "data")
         if isinstance(data, list):
             self._answered(len(data), answer)

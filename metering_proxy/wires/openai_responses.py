@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from metering_proxy.wires import members, numbers, openai_usage
+from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
 from metering_proxy.wires.numbers import natural
@@ -122,16 +122,14 @@ class _Reader:
         return False
 
     def whole(self, body: bytes) -> None:
-        try:
-            answer = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return
+        answer = answers.read(body)
         output = at(answer, "output")
         for item in output if isinstance(output, list) else []:
             self._searches += at(item, "type") == "web_search_call"
             self.found.text_bytes += _text_bytes(item)
         self._response(answer)
-        self.found.failed = at(answer, "status") == "failed"
+        broken = at(answer, "status") == "failed"
+        self.found.failed = broken or answers.failed(answer, "output", "usage", "status")
         self.found.finished = self.found.usage is not None
 
     def _model(self, response: Any) -> None:
@@ -151,7 +149,9 @@ class _Reader:
             openai_usage.RESPONSES_DIALECT,
             openai_usage.RESPONSES,
         )
-        if reading is not None:
+        if reading is None:
+            self.found.usage = None
+        else:
             told = at(response, "tool_usage.web_search.num_requests")
             searches = self._searches if told is None else natural(told)
             self.found.usage = reading.usage.with_searches(searches)

@@ -3,7 +3,7 @@
 import re
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import members, numbers
+from metering_proxy.wires import answers, members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
@@ -51,4 +51,7 @@ class _Reader:
         return False
 
     def whole(self, body: bytes) -> None:
+        if answers.is_refusal(body):
+            self.found.failed = True
+            return
         self.found.usage, self.found.finished = self._counted, True

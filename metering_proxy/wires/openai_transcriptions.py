@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import durations, forms, members, openai_usage
+from metering_proxy.wires import answers, durations, forms, members, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import invalid
 from metering_proxy.wires.survey import Survey
@@ -74,11 +74,16 @@ class _Reader:
         if at(event, "type") == "transcript.text.done":
             self.found.usage, self.found.finished = self._counted, True
             self._usage(at(event, "usage"))
+        elif at(event, "type") == "error":
+            self.found.failed = True
         elif isinstance(delta := at(event, "delta"), str):
             self.found.text_bytes += len(delta.encode("utf-8", "replace"))
         return False
 
     def whole(self, body: bytes) -> None:
+        if answers.is_refusal(body):
+            self.found.failed = True
+            return
         # Text and subtitles say nothing of their cost.
         self.found.usage, self.found.finished = self._counted, True
         try:

@@ -10,13 +10,14 @@ from typing import Any
 from infra.kit import money
 from infra.kit.value import value
 from metering_proxy.pricing import Usage
+from metering_proxy.wires import numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
-from metering_proxy.wires.numbers import natural
+from metering_proxy.wires.numbers import natural, told
 
 
 @value
 class Names:
-    """What one of OpenAI's operations calls its numbers."""
+    """What one of OpenAI's operations calls its numbers. `output` empty: it has none."""
 
     input: str
     output: str
@@ -27,6 +28,7 @@ class Names:
 CHAT = Names(
     "prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"
 )
+EMBEDDINGS = Names("prompt_tokens", "", "prompt_tokens_details", "")
 RESPONSES = Names("input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details")
 # Responses has one place for each number, whoever answers.
 RESPONSES_DIALECT = Dialect(
@@ -47,7 +49,7 @@ def find(answer: dict[str, Any], dialect: Dialect = PLAIN) -> dict[str, Any] | N
     """The usage object of an answer or a chunk, wherever the provider puts it."""
     for place in dialect.usage_at:
         usage = at(answer, place)
-        if isinstance(usage, dict):
+        if isinstance(usage, dict) and usage:
             return usage
     return None
 
@@ -55,10 +57,10 @@ def find(answer: dict[str, Any], dialect: Dialect = PLAIN) -> dict[str, Any] | N
 def read(
     usage: dict[str, Any], tier: str | None, dialect: Dialect = PLAIN, names: Names = CHAT
 ) -> Reading | None:
-    """What a usage object says; None where it says nothing."""
-    if names.input not in usage and names.output not in usage:
+    """What a usage object says; None where its input or its output cannot be read, so that it says nothing."""
+    prompt = told(usage.get(names.input))
+    if prompt is None or (names.output and told(usage.get(names.output)) is None):
         return None
-    prompt = natural(usage.get(names.input))
     inside, outside = at(usage, names.input_details), at(usage, names.output_details)
     cached = min(prompt, max((natural(at(usage, place)) for place in dialect.cached_at), default=0))
     left = prompt - cached
@@ -82,6 +84,11 @@ def read(
         tier=tier,
     )
     return Reading(found, doubt)
+
+
+def is_garbled(usage: dict[str, Any], names: Names = CHAT) -> bool:
+    """Whether it says something that is no count, so that nothing said before it holds either."""
+    return numbers.nonsense(usage.get(names.input)) or numbers.nonsense(usage.get(names.output))
 
 
 def stated_cost(usage: dict[str, Any], dialect: Dialect) -> Fraction | None:

@@ -106,7 +106,8 @@ class Ask:
 class Found:
     """What an answer said of itself so far.
 
-    `usage` None: nothing was said of it. `text_bytes`: UTF-8 bytes of generated text. `finished`: the
+    `usage` None: nothing was said of it. `text_bytes`: UTF-8 bytes of generated text.
+    `unread_bytes`: of an answer that could not be read, those passed on. `finished`: the
     answer came to its end, so its usage is final. `failed`: it said that it went wrong. `stated`: the cost in
     nano-USD that the provider states. `doubt`: what its numbers leave open.
     """
@@ -114,6 +115,7 @@ class Found:
     usage: Usage | None = None
     model: str | None = None
     text_bytes: int = 0
+    unread_bytes: int = 0
     finished: bool = False
     failed: bool = False
     stated: Fraction | None = None
@@ -121,8 +123,13 @@ class Found:
 
     @property
     def output_estimate(self) -> int:
-        """About how many output tokens were seen."""
-        return -(-self.text_bytes // 4)
+        """About how many output tokens were passed on."""
+        return -(-self.passed_bytes // 4)
+
+    @property
+    def passed_bytes(self) -> int:
+        """Bytes from which output is estimated: of the text that was read, or of what could not be."""
+        return max(self.text_bytes, self.unread_bytes)
 
 
 class Reader(Protocol):
@@ -140,7 +147,7 @@ class Reader(Protocol):
         ...
 
     def whole(self, body: bytes) -> None:
-        """An answer that is not a stream."""
+        """An answer that is not a stream. One that is none at all, whatever its status says, has failed."""
         ...
 
 

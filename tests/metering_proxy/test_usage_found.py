@@ -81,13 +81,21 @@ def _chunk(usage: Any = None, **more: Any) -> dict[str, Any]:
         (  # nonsense never makes a negative bucket
             {
                 "prompt_tokens": 5,
-                "completion_tokens": -3,
-                "prompt_tokens_details": {"cached_tokens": 900},
+                "completion_tokens": 0,
+                "prompt_tokens_details": {"cached_tokens": 900, "audio_tokens": -3},
             },
             Usage(cache_read=5),
         ),
+        (  # numbers as some relays write them
+            {
+                "prompt_tokens": 1117.0,
+                "completion_tokens": "46",
+                "prompt_tokens_details": {"cached_tokens": "1024"},
+            },
+            Usage(input=93, cache_read=1024, output=46),
+        ),
     ],
-    ids=["openai", "deepseek", "xai", "subset", "moonshot", "cache-write", "nonsense"],
+    ids=["openai", "deepseek", "xai", "subset", "moonshot", "cache-write", "nonsense", "floats"],
 )
 def test_openai_usage_falls_into_its_buckets(usage: dict[str, Any], expected: Usage) -> None:
     found = _stream(OpenAiChat(), _chunk(usage), "[DONE]")
