@@ -50,9 +50,13 @@ class Bound:
         cost = self.input_cost + (limit + self.extra_output) * self.output_cost
         return _up(_up(cost, self.scale) * (_PPM + self.markup_ppm), _PPM)
 
+    def output_tokens(self, limit: int) -> int:
+        """The most tokens that can be generated with that limit."""
+        return limit * self.choices + self.extra_output
+
     def tokens(self, limit: int) -> int:
         """The most tokens that a request with that limit can use."""
-        return self.input_tokens + limit * self.choices + self.extra_output
+        return self.input_tokens + self.output_tokens(limit)
 
     def affordable(self, remaining_nanos: int, limit: int) -> int:
         """The largest token limit up to `limit` whose hold fits; -1 where not even the input does."""

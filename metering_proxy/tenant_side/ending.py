@@ -31,7 +31,7 @@ class Endings:
     def settle(self, call: Call) -> None:
         """Charges what was used, whatever the ending was."""
         call.settled = True
-        verdict = settling.verdict(call.terms, call.reader.found, call.outcome)
+        verdict = settling.verdict(call.terms, call.reader.found, call.outcome, call.limit)
         op = settling.settle_op(call.id, call.terms, verdict, call.outcome)
         self._ledger.settle(op)
         self._judge(call)

@@ -10,18 +10,26 @@ from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.wires.wire import Found
 
 MOST_HELD_BYTES = 8 * 1024
+# An answer that is no stream is of use only when it is whole, so it loses little by waiting.
+MOST_HELD_WHOLE_BYTES = 64 * 1024
 
 
 class Outlet:
-    """One answer's way out. `holding`: nothing of it has gone to the caller."""
+    """One answer's way out. `holding`: nothing of it has gone to the caller, and at most so many bytes wait."""
 
     def __init__(
-        self, exchange: Exchange, status: int, headers: Sequence[tuple[str, str]], *, hold: bool
+        self,
+        exchange: Exchange,
+        status: int,
+        headers: Sequence[tuple[str, str]],
+        *,
+        most_held_bytes: int,
     ) -> None:
         self._exchange, self._status, self._headers = exchange, status, headers
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self.holding = hold
+        self._most_held_bytes = most_held_bytes
+        self.holding = most_held_bytes > 0
 
     def write(self, data: bytes) -> bool:
         """The next bytes of the answer. False: the caller is slower than we are."""
@@ -34,7 +42,7 @@ class Outlet:
     def decided(self, found: Found) -> bool:
         """Whether the answer has said enough to be its caller's."""
         said = found.text_bytes or found.finished
-        return bool(said) or self._held_bytes > MOST_HELD_BYTES
+        return bool(said) or self._held_bytes > self._most_held_bytes
 
     async def open(self) -> None:
         """From here on the answer is its caller's, with all that was held back."""

@@ -16,9 +16,9 @@ from metering_proxy.tenant_side import headers, settling
 from metering_proxy.tenant_side.ending import PROVIDERS, Endings, is_overloaded
 from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenant_side.holding import Terms
-from metering_proxy.tenant_side.outlet import Outlet
+from metering_proxy.tenant_side.outlet import MOST_HELD_BYTES, MOST_HELD_WHOLE_BYTES, Outlet
 from metering_proxy.tenant_side.pump import Pump
-from metering_proxy.tenant_side.tee import Tee, framing_of
+from metering_proxy.tenant_side.tee import Framing, Tee, framing_of
 from metering_proxy.tenant_side.under_way import Call
 
 # Reasons of failures after which the provider has seen nothing of the call.
@@ -75,7 +75,7 @@ class Sending:
         outcome = call.outcome if call.sent else "not_sent"
         self._endings.gave_up(call, outcome)
         found = call.reader.found
-        op = settling.reroute_op(call.id, call.terms, found, outcome, onward)
+        op = settling.reroute_op(call.id, call.terms, found, outcome, call.limit, onward)
         call.go_on(onward)
         if not await self._ledger.reroute(op):
             raise AlcoveError("unavailable", "the hold ran out before the call", reason="lease")
@@ -114,20 +114,29 @@ class Sending:
         if is_overloaded(response.status) and (onward := self._onward(call, exchange)) is not None:
             raise _Failed(onward)
         content_type = headers.one(response.headers, "content-type")
-        framing = framing_of(content_type, array=call.terms.ask.array) if good else "unread"
+        framing = _framing(call, content_type) if good else "unread"
         encoding = headers.one(response.headers, "content-encoding")
-        tee = Tee(call.reader, framing=framing, encoding=encoding, strip=call.terms.strips)
+        tee = Tee(
+            call.reader,
+            framing=framing,
+            encoding=encoding,
+            strip=call.terms.strips,
+            streams=call.terms.ask.stream,
+        )
         resized = framing == "events" and call.terms.strips
         told = headers.to_caller(
             response.headers, ours=call.terms.announced(call.id, call.limit), resized=resized
         )
-        outlet = Outlet(exchange, response.status, told, hold=good and bool(call.others))
+        most = MOST_HELD_WHOLE_BYTES if framing == "whole" else MOST_HELD_BYTES
+        held = most if good and call.others else 0
+        outlet = Outlet(exchange, response.status, told, most_held_bytes=held)
         if not outlet.holding:
             await self._open(outlet, exchange)
         call.hold.look = tee.seen
         try:
             pump = Pump(call, tee, outlet, exchange, self._ledger, self._telemetry, self._drain_s)
             await self._pump(call, exchange, response, pump)
+            rest = b"" if pump.given_up else tee.end()
         except AlcoveError as error:
             if outlet.holding:
                 self._broken(call, exchange, error)
@@ -138,9 +147,8 @@ class Sending:
         finally:
             call.hold.look = None
             tee.conclude()
-        rest = tee.end()
-        if tee.unread:
-            self._telemetry.parse_errors.inc()
+            if tee.unread:
+                self._telemetry.parse_errors.inc()
         if call.outcome == "cut":
             failed = call.reader.found.failed
             call.outcome = "error" if failed else "left" if exchange.gone else "complete"
@@ -176,3 +184,8 @@ class Sending:
                 await self._decide(call, exchange, pump.outlet)
             else:
                 await exchange.drained()
+
+
+def _framing(call: Call, content_type: str) -> Framing:
+    ask = call.terms.ask
+    return framing_of(content_type, array=ask.array, sound=ask.kind == "speech")

@@ -39,10 +39,10 @@ class Verdict:
     doubt: str | None = None
 
 
-def verdict(terms: Terms, found: Found, outcome: str) -> Verdict:
-    """What the call used, at which price."""
-    usage, estimated = _usage(terms, found, outcome)
-    absorbed = estimated is not None and not found.text_bytes and outcome in _FAILED
+def verdict(terms: Terms, found: Found, outcome: str, limit: int) -> Verdict:
+    """What the call used, at which price. `limit`: its token limit, which no estimate goes beyond."""
+    usage, estimated = _usage(terms, found, outcome, limit)
+    absorbed = estimated is not None and not found.passed_bytes and outcome in _FAILED
     route = terms.route
     price = price_of(route.connection, route.model, found.model, usage, terms.started_at)
     price = price or route.price
@@ -92,13 +92,15 @@ def settle_op(call_id: str, terms: Terms, verdict: Verdict, outcome: str) -> Set
     )
 
 
-def reroute_op(call_id: str, failed: Terms, found: Found, outcome: str, onward: Terms) -> Reroute:
+def reroute_op(
+    call_id: str, failed: Terms, found: Found, outcome: str, limit: int, onward: Terms
+) -> Reroute:
     """What is asked of the ledger where an attempt failed and the call goes on: its cost is the operator's."""
-    entry = settle_op(call_id, failed, verdict(failed, found, outcome), outcome)
+    entry = settle_op(call_id, failed, verdict(failed, found, outcome, limit), outcome)
     return Reroute(replace(entry, charge_nanos=0), target(onward))
 
 
-def _usage(terms: Terms, found: Found, outcome: str) -> tuple[Usage, str | None]:
+def _usage(terms: Terms, found: Found, outcome: str, limit: int) -> tuple[Usage, str | None]:
     if outcome in ("provider_error", "not_sent"):
         return Usage(), None  # an HTTP error: nothing was generated, nothing is billed
     usage = found.usage
@@ -106,9 +108,10 @@ def _usage(terms: Terms, found: Found, outcome: str) -> tuple[Usage, str | None]
         usage = None  # the answer counts what has no price, and tells no tokens
     if usage is not None and found.finished:
         return usage, None
+    passed = min(found.output_estimate, terms.bound.output_tokens(limit))
     if usage is not None:
-        return usage.with_output(max(usage.output, found.output_estimate)), outcome
-    estimate = terms.estimate(found.output_estimate)
+        return usage.with_output(max(usage.output, passed)), outcome
+    estimate = terms.estimate(passed)
     return estimate, "no_usage" if outcome in ("complete", "left") else outcome
 
 

@@ -1,27 +1,30 @@
 """A copy of the answer for the meter. Its bytes go on unchanged, but for the usage chunk that we asked for."""
 
 import logging
-import zlib
 from collections.abc import Callable
 from typing import Literal
 
+import orjson
+
 from metering_proxy.tenant_side.skimming import Skimmer
+from metering_proxy.tenant_side.unpacking import Unpacker
 from metering_proxy.wires.arrays import ArraySplitter
-from metering_proxy.wires.events import Splitter
+from metering_proxy.wires.events import Splitter, begins_a_stream
 from metering_proxy.wires.wire import Reader
 
 _log = logging.getLogger(__name__)
 _MOST_WHOLE = 32 * 1024 * 1024
-_READABLE = ("gzip", "x-gzip", "deflate")
-_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 Framing = Literal["events", "array", "whole", "sound", "unread"]
 
 
-def framing_of(content_type: str, *, array: bool) -> Framing:
-    """How a good answer is cut: into events, elements of one JSON array, or not at all; sound is not kept."""
+def framing_of(content_type: str, *, array: bool, sound: bool = False) -> Framing:
+    """How a good answer is cut: into events, elements of one JSON array, or not at all; sound is not kept.
+
+    `array`, `sound`: what was asked for.
+    """
     if content_type.startswith("text/event-stream"):
         return "events"
-    if content_type.startswith(("audio/", "application/octet-stream")):
+    if sound and content_type.startswith(("audio/", "application/octet-stream")):
         return "sound"
     return "array" if array else "whole"
 
@@ -29,31 +32,46 @@ def framing_of(content_type: str, *, array: bool) -> Framing:
 class Tee:
     """Feeds on the answer's bytes, gives those to pass on, and lets the wire's reader see what is in them.
 
+    `streams`: a stream was asked for, so how the answer begins tells how it is cut, whatever it calls itself.
     `unread`: from some point on, the answer was passed on without being read, though it should have been.
     """
 
-    def __init__(self, reader: Reader, *, framing: Framing, encoding: str, strip: bool) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        *,
+        framing: Framing,
+        encoding: str,
+        strip: bool,
+        streams: bool = False,
+    ) -> None:
         self._reader, self._framing = reader, framing
-        packed = encoding not in ("", "identity")
-        self._blind = packed and encoding not in _READABLE
-        self._unpack = zlib.decompressobj(_GZIP_OR_ZLIB) if packed else None
-        self._strip = strip and framing == "events" and not packed
+        self._unpacker = Unpacker(encoding, _MOST_WHOLE)
+        self._blind = not self._unpacker.knows
+        self._strip = strip and framing == "events" and self._unpacker.plain
+        self._unsure = streams and framing in ("whole", "array")
         self._splitter = ArraySplitter() if framing == "array" else Splitter()
         self._skimmer: Skimmer | None = None
         self._skims = framing == "events" and reader.telling is not None
         self._whole = bytearray()
+        self._fed_bytes = 0
         self._dropped_last = False
+        self._saw_data = False
 
     @property
     def unread(self) -> bool:
         """See the class."""
-        return self._framing != "unread" and (self._blind or self._splitter.gave_up)
+        broken = self._blind or self._unpacker.broken or self._splitter.gave_up
+        return self._framing != "unread" and broken
 
     def feed(self, chunk: bytes) -> bytes:
         """What to pass on of `chunk` and of what was held back before it."""
+        self._fed_bytes += len(chunk)
         if self._blind or self._framing in ("sound", "unread"):
             return chunk
-        plain = self._plain(chunk)
+        plain = chunk if self._unpacker.plain else self._unpacker.feed(chunk)
+        if self._unsure:
+            plain = self._begin(plain)
         if self._framing == "whole":
             self._gather(plain)
             return chunk
@@ -65,23 +83,45 @@ class Tee:
         return self._rest() if self._strip else b""
 
     def seen(self) -> int:
-        """About how many output tokens were seen so far."""
+        """About how many output tokens were passed on so far."""
         self._catch_up()
+        self._note_unread()
         return self._reader.found.output_estimate
 
     def conclude(self) -> None:
-        """Nothing more will be fed: what was put by is read, where the answer has not said what it used."""
+        """Nothing more will be fed: what was put by is read, where the answer has not said what it used.
+
+        An answer that is cut behind all of its JSON has said all that there is.
+        """
         found = self._reader.found
         if found.usage is None or not found.finished:
             self._catch_up()
-
-    def end(self) -> bytes:
-        """What is still held back at the end, after the reader has seen it."""
-        if self._blind or self._framing == "unread":
-            return b""
-        if self._framing in ("whole", "sound"):
+        if self._framing == "whole" and self._whole and _is_json(self._whole):
             self._show(self._reader.whole, bytes(self._whole))
             self._whole.clear()
+        self._note_unread()
+
+    def end(self) -> bytes:
+        """What is still held back at the end, after the reader has seen it. To be called before `conclude`."""
+        if self._framing == "unread":
+            return b""
+        rest = b"" if self._blind else self._end()
+        found = self._reader.found
+        silent = self._framing in ("events", "array") and not self._saw_data and not self.unread
+        found.failed = found.failed or silent or not self._fed_bytes
+        return rest
+
+    def _end(self) -> bytes:
+        self._unpacker.end()
+        if self._unsure:
+            gathered = self._settle_framing(begins_a_stream(self._whole) is True)
+            self._gather(gathered) if self._framing == "whole" else self._read(gathered)
+        if self._framing == "sound" and not self._fed_bytes:
+            return b""
+        if self._framing in ("whole", "sound"):
+            if not self._unpacker.broken:
+                self._show(self._reader.whole, bytes(self._whole))
+                self._whole.clear()
             return b""
         if self._skimmer is not None:
             self._exact(self._rest())
@@ -90,6 +130,28 @@ class Tee:
         if data is not None and self._look(data):
             kept = b""
         return kept if self._strip else b""
+
+    def _begin(self, plain: bytes) -> bytes:
+        """Gathers until the answer's beginning tells how it is cut; what is to be read then."""
+        self._whole += plain
+        is_stream = begins_a_stream(self._whole)
+        return b"" if is_stream is None else self._settle_framing(is_stream)
+
+    def _settle_framing(self, is_stream: bool) -> bytes:
+        self._unsure = False
+        gathered = bytes(self._whole)
+        self._whole.clear()
+        if is_stream:
+            self._framing, self._splitter = "events", Splitter()
+            self._skims = self._reader.telling is not None
+        elif gathered.lstrip()[:1] == b"{":
+            self._framing = "whole"  # no array, but one answer
+        return gathered
+
+    def _note_unread(self) -> None:
+        """What of the answer has told its reader nothing, as bytes that were passed on."""
+        unread = self.unread or (self._framing == "whole" and self._whole)
+        self._reader.found.unread_bytes = self._fed_bytes if unread else 0
 
     def _read(self, plain: bytes) -> bytes:
         parts: list[bytes] = []
@@ -122,6 +184,7 @@ class Tee:
             self._skims = False
 
     def _look(self, data: bytes) -> bool | None:
+        self._saw_data = True
         return self._show(self._reader.event, data)
 
     def _catch_up(self) -> None:
@@ -164,15 +227,10 @@ class Tee:
             self._whole.clear()
             self._blind = True
 
-    def _plain(self, chunk: bytes) -> bytes:
-        """The bytes unpacked, at most so many at once: a packed answer may be a trap."""
-        if self._unpack is None:
-            return chunk
-        try:
-            plain = self._unpack.decompress(chunk, _MOST_WHOLE)
-        except zlib.error:
-            self._blind = True
-            return b""
-        if self._unpack.unconsumed_tail:
-            self._blind = True
-        return plain
+
+def _is_json(body: bytearray) -> bool:
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return True

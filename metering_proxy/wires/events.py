@@ -14,6 +14,18 @@ _BOM = b"\xef\xbb\xbf"
 MOST_BYTES = 16 * 1024 * 1024
 
 
+_BEGINNING = re.compile(rb"(?:data|event|id|retry)?:")
+_LONGEST_BEGINNING = 6  # bytes
+
+
+def begins_a_stream(body: bytearray) -> bool | None:
+    """Whether that begins as an event stream does; None while too little has come to tell."""
+    head = body[:4_096].removeprefix(_BOM).lstrip(b" \t\r\n")
+    if _BEGINNING.match(head):
+        return True
+    return False if len(head) >= _LONGEST_BEGINNING or len(body) >= 4_096 else None
+
+
 class Splitter:
     """Feeds on bytes, cut anywhere, and gives (raw bytes of an event, its data or None).
 
