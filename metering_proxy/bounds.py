@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from infra.kit.value import value
-from metering_proxy.pricing import MILLION, ONE, Price, Rates, fees
+from metering_proxy.pricing import MILLION, Price, Rates, fees
 
 _PPM = 1_000_000
 
@@ -109,7 +109,7 @@ def _dearest_output(rates: Rates, reach: Reach) -> int:
 def bound(reach: Reach, price: Price, markup_ppm: int) -> Bound:
     """The upper bound at the dearest rates that the request can reach."""
     reachable = price.within_reach(reach.input_tokens)
-    factor = max(ONE, price.factor(reach.tier)) if reach.tier else ONE
+    factor = price.dearest_factor(reach.tier)
     scale = MILLION * factor.denominator
     dearest = max(_dearest_input(rates, reach) for rates in reachable)
     output = max(_dearest_output(rates, reach) for rates in reachable)

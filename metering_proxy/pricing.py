@@ -94,16 +94,28 @@ class Price:
 
     def factor(self, tier: str | None) -> Fraction:
         """The factor of the tier served. A tier that the price does not know costs the dearest one."""
-        if tier is None or tier in _PLAIN_TIERS:
+        if tier is None or tier in PLAIN_TIERS:
             return ONE
         return self.tiers.get(tier, max([ONE, *self.tiers.values()]))
 
+    def dearest_factor(self, asked: str | None) -> Fraction:
+        """The factor of the dearest tier in which a request can be served. One that pins no tier leaves it to the
+        provider, where a setting of the whole account may choose any; one that was asked for may fall back."""
+        if asked in UNPINNED:
+            return max([ONE, *self.tiers.values()])
+        return max(ONE, self.factor(asked))
+
+    def sells_tier(self, asked: str | None) -> bool:
+        """Whether a tier that is asked for has a price; of `flex` it is known that it is never the dearer one."""
+        return asked == "flex" or self.knows_tier(asked)
+
     def knows_tier(self, tier: str | None) -> bool:
         """Whether `factor` is the provider's own for that tier, not the dearest for want of it."""
-        return tier is None or tier in _PLAIN_TIERS or tier in self.tiers
+        return tier is None or tier in PLAIN_TIERS or tier in self.tiers
 
 
-_PLAIN_TIERS = frozenset(("", "default", "standard", "auto"))
+UNPINNED = frozenset((None, "", "auto"))
+PLAIN_TIERS = frozenset(("", "default", "standard", "auto", "on_demand", "unspecified"))
 
 
 @value

@@ -148,6 +148,8 @@ def terms(
 def _unpriced(ask: Ask, route: Route) -> str | None:
     """What the request can make happen that its model has no price for."""
     price, counted = route.price, ask.counted
+    if not price.sells_tier(ask.tier):
+        return f"the service tier {ask.tier}"
     if counted is not None and price.counts(counted.unit):
         return None
     if counted is not None and not route.model.facts.max_output_tokens:

@@ -50,7 +50,7 @@ class AnthropicMessages:
             limit=limit,
             limit_at="max_tokens",
             floor=_thinking(document, limit) + FLOOR_TOKENS,
-            tier=None,  # `auto` or `standard_only`: neither is dearer than the price
+            tier="standard" if document.get("service_tier") == "standard_only" else None,
             searches=searches,
             strange=members.strange(document, self.name),
         )

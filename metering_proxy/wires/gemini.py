@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from metering_proxy.pricing import Usage
+from metering_proxy.pricing import PLAIN_TIERS, Usage
 from metering_proxy.wires import members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
@@ -58,15 +58,16 @@ class Gemini:
         config_name = _member(document, "generationConfig")
         config = document.object(config_name)
         limit_name = "maxOutputTokens" if config is None else _member(config, "maxOutputTokens")
+        tier = numbers.text(document, _member(document, "serviceTier"))
+        strange = members.strange(document, "gemini")
+        if config is not None:
+            strange += members.strange(config, "gemini_config")
         sse = self._stream and parse_qs(outside.query).get("alt") == ["sse"]
         return Ask(
             document=document,
             model=outside.model.removeprefix("models/"),
             kind="chat",
             survey=found,
-        strange = members.strange(document, "gemini")
-        if config is not None:
-            strange += members.strange(config, "gemini_config")
             stream=self._stream,
             limit=None if config is None else numbers.count(config, limit_name),
             limit_at=f"{config_name}.{limit_name}",
@@ -74,16 +75,17 @@ class Gemini:
             choices=_candidates(config),
             audio_output=_speaks(config),
             searches=searches,
+            tier=(tier or "standard").lower(),  # it chooses no dearer one by itself
             array=self._stream and not sse,
             model_in_body=False,
             query="alt=sse" if sse else "",
+            strange=strange,
         )
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
         """See wire.Wire."""
-        return _Reader()
+        return _Reader(ask.tier if ask else None)
 
-            strange=strange,
 
 def _member(document: Document, name: str) -> str:
     """The name under which a member stands there. Raises `invalid` where it stands there under both."""
@@ -121,8 +123,9 @@ def _searches(tools: Any) -> int:
 class _Reader:
     telling: re.Pattern[bytes] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, tier: str | None) -> None:
         self.found = Found()
+        self._tier = tier  # what was asked for, where the answer does not say what was served
         self._searched = self._ended = self._counted = False
 
     def event(self, data: bytes) -> bool:
@@ -156,7 +159,9 @@ class _Reader:
         self._ended = self._ended or at(chunk, "promptFeedback.blockReason") is not None
         usage = chunk.get("usageMetadata")
         if isinstance(usage, dict) and not usage.keys().isdisjoint(_SAID):
-            self.found.usage = _buckets(usage, searches=int(self._searched))
+            served = usage.get("serviceTier")
+            self._tier = served.lower() if isinstance(served, str) else self._tier
+            self.found.usage = _buckets(usage, searches=int(self._searched), tier=self._tier)
             self._counted = "candidatesTokenCount" in usage
         # Text whose tokens nobody has counted has no usage that is whole.
         self.found.finished = self._ended and (self._counted or not self.found.text_bytes)
@@ -169,7 +174,7 @@ class _Reader:
             self.found.text_bytes += _text_bytes(part)
 
 
-def _buckets(usage: dict[str, Any], *, searches: int) -> Usage | None:
+def _buckets(usage: dict[str, Any], *, searches: int, tier: str | None) -> Usage | None:
     """None where it does not say the input, or says what is no count."""
     said = [usage[name] for name in _COUNTS if name in usage]
     if told(usage.get("promptTokenCount")) is None or any(told(count) is None for count in said):
@@ -193,6 +198,7 @@ def _buckets(usage: dict[str, Any], *, searches: int) -> Usage | None:
         audio_output=audio_out,
         image_output=images_out,
         web_searches=searches,
+        tier=None if tier in PLAIN_TIERS else tier,
     )
 
 
