@@ -1,13 +1,14 @@
 """Anthropic messages and their counting (https://docs.anthropic.com/en/api/messages); wires facts 2.1."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import answers, members, numbers
-from metering_proxy.wires.dialect import PLAIN, Dialect
+from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
 from metering_proxy.wires.numbers import natural, nonsense, told
 from metering_proxy.wires.openai_chat import FLOOR_TOKENS
@@ -39,6 +40,7 @@ class AnthropicMessages:
         for name in _UNMETERED:
             if document.get(name):
                 raise members.not_metered(name)
+        _check_edits(document)
         searches = _searches(document.get("tools"))
         found.opaque = found.opaque or searches > 0
         return Ask(
@@ -121,6 +123,14 @@ def _searches(tools: Any) -> int:
     return most
 
 
+def _check_edits(document: Document) -> None:
+    """Raises `invalid` for an edit that does more than leave something out: to compact is a call of its own."""
+    edits = at(document.get("context_management"), "edits")
+    for edit in edits if isinstance(edits, list) else [edits] if edits else []:
+        if not str(at(edit, "type")).startswith("clear_"):
+            raise members.not_metered("context_management")
+
+
 def _thinking(document: Document, limit: int) -> int:
     """The thinking budget, which the token limit must stay above."""
     thinking = document.object("thinking")
@@ -131,6 +141,7 @@ def _thinking(document: Document, limit: int) -> int:
 
 
 _COUNTS = ("output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_SPLIT = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _TELLING = re.compile(rb'"type"\s*:\s*"(?:message_|error)')
 
 
@@ -214,6 +225,7 @@ def _buckets(seen: dict[str, Any], *, for_an_hour: bool) -> Usage | None:
     """What was said up to now; None where it does not say the input, or says what is no count."""
     if told(seen.get("input_tokens")) is None or any(nonsense(seen.get(name)) for name in _COUNTS):
         return None
+    seen = _whole(seen)
     written = natural(seen.get("cache_creation_input_tokens"))
     split = seen.get("cache_creation")
     split = split if isinstance(split, dict) else {}
@@ -235,6 +247,24 @@ def _buckets(seen: dict[str, Any], *, for_an_hour: bool) -> Usage | None:
         web_searches=natural(tools.get("web_search_requests")) if isinstance(tools, dict) else 0,
         tier=tier if isinstance(tier, str) else None,
     )
+
+
+def _whole(seen: dict[str, Any]) -> dict[str, Any]:
+    """With the passes that the sums beside them leave out, such as a compaction; never less than those sums."""
+    passes = seen.get("iterations")
+    rows = [row for row in passes if isinstance(row, dict)] if isinstance(passes, list) else []
+    if not rows:
+        return seen
+    splits = [row.get("cache_creation") for row in rows]
+    split = _summed(seen.get("cache_creation"), splits, _SPLIT)
+    return {**seen, **_summed(seen, rows, ("input_tokens", *_COUNTS)), "cache_creation": split}
+
+
+def _summed(told_of_all: Any, rows: Sequence[Any], names: Sequence[str]) -> dict[str, int]:
+    return {
+        name: max(natural(at(told_of_all, name)), sum(natural(at(row, name)) for row in rows))
+        for name in names
+    }
 
 
 def _text_bytes(block: Any) -> int:

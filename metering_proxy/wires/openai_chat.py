@@ -92,7 +92,7 @@ def _check_tools(tools: Any) -> None:
             raise invalid("a tool must be an object", "tools")
         function = tool.get("function")
         named = function.get("name") if isinstance(function, dict) else None
-        kind = tool.get("type", "function" if isinstance(function, dict) else None)
+        kind = str(tool.get("type", "function" if isinstance(function, dict) else None))
         # The name of a caller's function begins with no such sign; those of built-in ones do.
         if kind not in _CALLERS_TOOLS or (isinstance(named, str) and named.startswith("$")):
             raise invalid(f"a tool of type {kind} cannot be metered here", "tools")

@@ -31,9 +31,9 @@ class OpenAiEmbeddings:
         return Ask(
             document=document,
             model=numbers.model(document),
-            strange=members.strange(document, self.name),
             kind="embedding",
             survey=Survey(len(body) + 4 * many),
+            strange=members.strange(document, self.name),
         )
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:

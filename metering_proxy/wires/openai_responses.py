@@ -76,7 +76,7 @@ def _searches(document: Document) -> int:
     hosted = [
         str(tool.get("type"))
         for tool in (tools if isinstance(tools, list) else [])
-        if isinstance(tool, dict) and tool.get("type") not in _CALLERS_TOOLS
+        if isinstance(tool, dict) and str(tool.get("type")) not in _CALLERS_TOOLS
     ]
     for kind in hosted:
         if not kind.startswith(tuple(_SEARCHES)):

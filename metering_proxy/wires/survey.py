@@ -9,17 +9,45 @@ provider looks for it is an image: the same words inside a tool's arguments are 
 from dataclasses import dataclass
 from typing import Any
 
+from metering_proxy.wires import members
+
 _TOOL_TOKENS = 64  # each tool's frame beyond its own JSON
 _TOOLS_TOKENS = 1_024  # the provider's instructions once there are tools
 _BYTES_A_TOKEN = 4
-# What brings tokens that are not in the body: files, URLs, what the provider keeps.
-_OPAQUE = frozenset(
-    ("file", "document", "search_result", "container_upload", "input_file", "video", "video_url",
-     "item_reference", "compaction")
+# Parts whose tokens are all in the body. What has any other type, known or not, may be a file, a URL or something
+# that the provider keeps: the result of a search, a picture that it made, an item by its id.
+_TEXT = frozenset(
+    ("text", "refusal", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "tool_result",
+     "input_text", "output_text", "summary_text", "reasoning_text", "message", "function", "function_call",
+     "function_call_output", "custom", "custom_tool_call", "custom_tool_call_output", "computer_call",
+     "computer_call_output", "local_shell_call", "local_shell_call_output", "apply_patch_call",
+     "apply_patch_call_output", "input_audio")
 )  # fmt: skip
+# Members that bring something from elsewhere, or a picture or sound, to a part that says no type.
+_MEDIA = frozenset(
+    ("image_url", "audio_url", "video_url", "input_audio", "image_embeds", "audio_embeds", "file", "file_id",
+     "files", "images", "videos")
+)  # fmt: skip
+_SAYS_MORE = frozenset(("role", "name", "response"))  # a message, or the result of a function
+_FROM_GEMINI = frozenset(("fileData", "file_data", "inlineData", "inline_data"))
 _IMAGES = frozenset(("image", "image_url", "input_image", "computer_screenshot"))
 # Where parts stand inside of parts. Arguments of calls and schemas are text, whatever they look like.
 _INSIDE = ("content", "parts", "output", "functionResponse", "function_response")
+_NAMES = frozenset(
+    (
+        *_MEDIA,
+        *_FROM_GEMINI,
+        *_INSIDE,
+        "type",
+        "role",
+        "text",
+        "audio",
+        "source",
+        "cache_control",
+        "encrypted_content",
+    )
+)
+_FOLDED = frozenset(name.casefold() for name in _NAMES)
 
 
 @dataclass(slots=True)
@@ -50,12 +78,16 @@ class Survey:
 
 
 def survey(body_bytes: int, parts: list[Any], tools: Any) -> Survey:
-    """Looks through `parts` (messages, system) wherever parts may stand, and at `tools`. It refuses nothing."""
+    """Looks through `parts` (messages, system) wherever parts may stand, and at `tools`.
+
+    Raises `invalid` for another case of a name that counts.
+    """
     found = Survey(body_bytes)
     offered = tools if isinstance(tools, list) else []
     found.tools = len(offered)
     for tool in offered:
         if isinstance(tool, dict):
+            _check_case(tool)
             _cache(tool, found)
     waiting = list(parts)
     while waiting:
@@ -71,15 +103,31 @@ def survey(body_bytes: int, parts: list[Any], tools: Any) -> Survey:
 
 def _look(value: dict[str, Any], found: Survey) -> None:
     kind = value.get("type")
-    if not isinstance(kind, str):
-        _gemini(value, found)
+    if kind is None:
+        by_its_id = "id" in value and _SAYS_MORE.isdisjoint(value)
+        found.opaque = found.opaque or by_its_id or not _MEDIA.isdisjoint(value)
+    elif not isinstance(kind, str):
+        found.opaque = True
     elif kind in _IMAGES:
         _image(_image_data(value), found)
-    elif kind in _OPAQUE:
+    elif kind not in _TEXT and not (kind == "reasoning" and value.get("encrypted_content")):
         found.opaque = True
-    elif kind == "input_audio":
+    if kind == "input_audio":
         found.audio = True
+    elif value.get("audio") is not None:  # an earlier answer's, by its id
+        found.opaque = found.audio = True
+    if not _FROM_GEMINI.isdisjoint(value):
+        _gemini(value, found)
+    if not value.keys() <= _NAMES:
+        _check_case(value)
     _cache(value, found)
+
+
+def _check_case(value: dict[str, Any]) -> None:
+    """Raises `invalid` for another case of a name that counts here: some servers read the two as one."""
+    for name in value:
+        if name not in _NAMES and name.casefold() in _FOLDED:
+            raise members.not_metered(name)
 
 
 def _cache(value: dict[str, Any], found: Survey) -> None:

@@ -83,7 +83,7 @@ class Ask:
             input_tokens=input_tokens * (1 + self.searches),
             writes=self.survey.cached or automatic_cache,
             writes_1h=self.survey.cached_1h,
-            audio=self.survey.audio or self.audio_output,
+            audio=self.survey.audio or self.survey.opaque or self.audio_output,
             choices=self.choices,
             extra_output=self.extra_output,
             tier=self.tier,

@@ -47,6 +47,25 @@ class Case:
     content_type: str = ""
 
 
+# What stands for tokens that are not in the body.
+_HIDDEN_PARTS: list[dict[str, Any]] = [
+    {"type": "file", "file": {"file_id": "f"}},
+    {"type": "video_url", "video_url": {"url": "https://example.org/film"}},
+    {"type": "of_another_day", "id": "x"},
+    {"image_url": {"url": "https://example.org/picture"}},
+]
+_KEPT_ITEMS: list[dict[str, Any]] = [
+    {"type": "image_generation_call", "id": "ig_1"},
+    {"type": "reasoning", "id": "rs_1", "summary": []},
+    {"type": "item_reference", "id": "msg_1"},
+    {"id": "msg_1"},
+    {"type": None, "id": "msg_1"},
+    {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+    {"type": "compaction", "id": "c_1"},
+]
+_KEPT_BLOCK = {"type": "container_upload", "file_id": "f"}
+
+
 def _text(chance: random.Random) -> str:
     return "".join(chance.choices(_LETTERS, k=chance.choice([0, 3, 40, 400])))
 
@@ -71,14 +90,14 @@ def _chat(chance: random.Random, context: int, most: int, image: int) -> Case:
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 90}"}}
     ] * images
     hidden = chance.random() < 0.1
-    parts += [{"type": "file", "file": {"file_id": "f"}}] * hidden
+    parts += [chance.choice(_HIDDEN_PARTS)] * hidden
     body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": parts}]}
     limit, n = _limit(chance, most), chance.choice([None, 1, 4])
     if limit is not None:
         body[chance.choice(["max_tokens", "max_completion_tokens"])] = limit
     if n is not None:
         body["n"] = n
-    tier = chance.choice([None, "default", "flex", "priority"])
+    tier = chance.choice([None, "auto", "default", "flex", "priority"])
     if tier is not None:
         body["service_tier"] = tier
     prediction = _text(chance) if chance.random() < 0.3 else ""
@@ -94,7 +113,12 @@ def _responses(chance: random.Random, context: int, most: int, image: int) -> Ca
         _text(chance),
         chance.choice([None, None, "previous_response_id", "conversation"]),
     )
-    body: dict[str, Any] = {"model": "m", "input": text, "instructions": text}
+    items: list[dict[str, Any]] = [{"role": "user", "content": text}]
+    by_its_id = chance.random() < 0.3
+    items += [chance.choice(_KEPT_ITEMS)] * by_its_id
+    body: dict[str, Any] = {"model": "m", "input": items, "instructions": text}
+    if not by_its_id and chance.random() < 0.5:
+        body["input"] = text
     limit = _limit(chance, most)
     if limit is not None:
         body["max_output_tokens"] = limit
@@ -103,7 +127,7 @@ def _responses(chance: random.Random, context: int, most: int, image: int) -> Ca
     tier = chance.choice([None, "auto", "flex", "priority"])
     if tier:
         body["service_tier"] = tier
-    counted = context if hidden else 2 * _size(text)
+    counted = context if hidden or by_its_id else 2 * _size(text)
     return Case(_dumped(chance, body), counted, limit or most, tier=tier)
 
 
@@ -113,7 +137,7 @@ def _messages(chance: random.Random, context: int, most: int, image: int) -> Cas
     block: dict[str, Any] = {"type": "text", "text": texts[0]}
     if hour:
         block["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
-    images = chance.choice([0, 2])
+    images, hidden = chance.choice([0, 2]), chance.random() < 0.1
     picture = {"type": "image", "source": {"type": "base64", "data": "A" * 90}}
     # A picture inside of a tool's arguments is text, and costs as text.
     call = {
@@ -128,7 +152,7 @@ def _messages(chance: random.Random, context: int, most: int, image: int) -> Cas
         "max_tokens": chance.randint(1, most),
         "system": texts[1],
         "messages": [
-            {"role": "user", "content": [block, *[picture] * images]},
+            {"role": "user", "content": [block, *[picture] * images, *[_KEPT_BLOCK] * hidden]},
             {"role": "assistant", "content": [call]},
             {"role": "user", "content": texts[2]},
         ],
@@ -138,7 +162,7 @@ def _messages(chance: random.Random, context: int, most: int, image: int) -> Cas
             {"type": "web_search_20250305", "name": "web_search", "max_uses": searches}
         ]
     counted = sum(map(_size, texts)) + len(fake) + images * image
-    counted = context * (1 + searches) if searches else counted
+    counted = context * (1 + searches) if searches or hidden else counted
     return Case(_dumped(chance, body), counted, body["max_tokens"], hour=hour, searches=searches)
 
 
@@ -221,11 +245,18 @@ def _route(provider: str, model: str) -> Route:
     return Route(connection, offered, found.prices[-1])
 
 
-def _usages(chance: random.Random, case: Case) -> list[Usage]:
+def _served(case: Case, price: Price) -> str | None:
+    """A setting of the whole account serves what pins no tier in whichever it names."""
+    if case.tier not in (None, "auto"):
+        return case.tier
+    return max(price.tiers, key=lambda tier: price.tiers[tier], default=None)
+
+
+def _usages(chance: random.Random, case: Case, price: Price) -> list[Usage]:
     """All input of the dearest sort that the request can reach, and some mixtures."""
     if case.units is not None:
         return [case.units]
-    total, output, tier = case.input, case.output, case.tier
+    total, output, tier = case.input, case.output, _served(case, price)
     read = chance.randint(0, total)
     plain = Usage(input=total, output=output, tier=tier, web_searches=case.searches)
     found = [plain, replace(plain, input=total - read, cache_read=read)]
@@ -255,7 +286,7 @@ def test_hold_is_at_least_the_worst_cost_of_random_requests(wire: str) -> None:
         case = make(chance, facts.bound_tokens, facts.max_output_tokens, facts.image_tokens or 0)
         agreed = _agreed(wire, case, route)
         held = agreed.bound.charge_nanos(agreed.wanted)
-        for usage in _usages(chance, case):
+        for usage in _usages(chance, case, route.price):
             assert _charge(usage, route.price) <= held, (number, case.body[:300], usage)
 
 
@@ -274,7 +305,7 @@ def test_lowered_limit_covers_the_worst_as_well() -> None:
         if limit < 1:
             continue
         output = limit * bound.choices + bound.extra_output
-        usage = Usage(input=case.input, output=output, tier=case.tier)
+        usage = Usage(input=case.input, output=output, tier=_served(case, route.price))
         assert _charge(usage, route.price) <= bound.charge_nanos(limit)
 
 

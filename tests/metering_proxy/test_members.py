@@ -93,7 +93,7 @@ async def test_member_of_one_kind_of_provider_passes_there_alone(
     scripted.then(reply=s.text("ok"))
     await house.connect(scripted, "perplexity")
     tenant = await house.tenant()
-    narrow = {"search_domain_filter": ["example.org"]}
+    narrow: dict[str, Any] = {"search_domain_filter": ["example.org"]}
     assert (await tenant.chat(**narrow)).status == 200
     assert _read("openai_chat", **narrow).strange == ("search_domain_filter",)
 
