@@ -7,7 +7,8 @@ from tests.sabotage.defects.kit import KIT
 from tests.sabotage.defects.meter import METER
 from tests.sabotage.defects.money import MONEY
 from tests.sabotage.defects.pages import PAGES
+from tests.sabotage.defects.reaching import REACHING
 from tests.sabotage.defects.spawner import SPAWNER
 from tests.sabotage.defects.wires import WIRES
 
-DEFECTS = [*KIT, *METER, *MONEY, *WIRES, *EGRESS, *SPAWNER, *AGENT, *GATEWAY, *PAGES]
+DEFECTS = [*KIT, *METER, *MONEY, *WIRES, *REACHING, *EGRESS, *SPAWNER, *AGENT, *GATEWAY, *PAGES]
