@@ -105,7 +105,7 @@ class Tee:
         """What is still held back at the end, after the reader has seen it. To be called before `conclude`."""
         if self._framing == "unread":
             return b""
-        rest = b"" if self._blind else self._end()
+        rest = b"" if self._blind or not self._fed_bytes else self._end()
         found = self._reader.found
         silent = self._framing in ("events", "array") and not self._saw_data and not self.unread
         found.failed = found.failed or silent or not self._fed_bytes
@@ -116,8 +116,6 @@ class Tee:
         if self._unsure:
             gathered = self._settle_framing(begins_a_stream(self._whole) is True)
             self._gather(gathered) if self._framing == "whole" else self._read(gathered)
-        if self._framing == "sound" and not self._fed_bytes:
-            return b""
         if self._framing in ("whole", "sound"):
             if not self._unpacker.broken:
                 self._show(self._reader.whole, bytes(self._whole))

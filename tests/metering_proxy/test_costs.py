@@ -13,7 +13,9 @@ from metering_proxy.pricing import Price, Rates, Usage, cost_nanos
 from metering_proxy.providers import known
 from metering_proxy.providers.kinds import kinds
 from metering_proxy.wires import openai_usage, paths
+from metering_proxy.wires.events import Splitter
 from metering_proxy.wires.wire import Outside
+from tests.metering_proxy.goldens import GOLDENS
 
 
 def _price(provider: str, model: str) -> Price:
@@ -206,3 +208,14 @@ def test_query_of_a_caller_does_not_choose_the_price() -> None:
     wire = paths.WIRES["gemini_generate"]
     ask = wire.read(b'{"contents":[{"parts":[]}]}', Outside(model="m", query="alt=sse&model=cheap"))
     assert (ask.model, ask.query) == ("m", "")
+
+
+def test_zeros_at_the_end_take_nothing_off_what_was_said_within() -> None:
+    [golden] = [golden for golden in GOLDENS if golden.name == "anthropic_zeros_within"]
+    reader = golden.reads.reader(None, kinds()[golden.kind].dialect)
+    for _, data in Splitter().feed(golden.body):
+        if data is not None:
+            reader.event(data)
+    assert reader.found.finished
+    assert reader.found.usage is not None
+    assert cost_nanos(reader.found.usage, _price("anthropic", "claude-sonnet-4-5")) == 5_550_000

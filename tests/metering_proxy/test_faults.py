@@ -65,7 +65,6 @@ def _sha(data: bytes) -> str:
 
 
 @pytest.mark.thorough
-@pytest.mark.thorough
 @pytest.mark.parametrize("wire", _WIRES)
 async def test_every_fault_is_settled_once_and_its_bytes_are_the_providers(
     tmp_path: Path, scripted: ScriptedProvider, wire: str
@@ -158,6 +157,8 @@ async def test_packing_that_cannot_be_read_is_passed_on_and_charged_by_estimate(
         assert await _raw(tenant, "/v1/chat/completions", asked) == (200, body)
     entries = await house.entries(tenant, 2)
     assert [entry["estimated"] for entry in entries] == [1, 1]
+    told = [(e["output_tokens"], e["charge_nanos"] - 1_000 * e["input_tokens"]) for e in entries]
+    assert told == [(2, 2 * 2_000), (4, 4 * 2_000)]  # a quarter of the bytes passed on
     registry = house.meter.metrics.registry
     assert registry.get_sample_value("meter_stream_parse_errors_total") == 2
     assert (await house.verdict()).whole
