@@ -1,6 +1,7 @@
 """The defects, a file a room."""
 
 from tests.sabotage.defects.agent import AGENT
+from tests.sabotage.defects.answers import ANSWERS
 from tests.sabotage.defects.egress import EGRESS
 from tests.sabotage.defects.gateway import GATEWAY
 from tests.sabotage.defects.kit import KIT
@@ -11,4 +12,16 @@ from tests.sabotage.defects.reaching import REACHING
 from tests.sabotage.defects.spawner import SPAWNER
 from tests.sabotage.defects.wires import WIRES
 
-DEFECTS = [*KIT, *METER, *MONEY, *WIRES, *REACHING, *EGRESS, *SPAWNER, *AGENT, *GATEWAY, *PAGES]
+DEFECTS = [
+    *KIT,
+    *METER,
+    *MONEY,
+    *WIRES,
+    *ANSWERS,
+    *REACHING,
+    *EGRESS,
+    *SPAWNER,
+    *AGENT,
+    *GATEWAY,
+    *PAGES,
+]

@@ -203,7 +203,7 @@ METER = [
     Defect(
         name="read-nothing-that-is-packed",
         why="every gzipped answer would be charged by estimate",
-        file="metering_proxy/tenant_side/tee.py",
+        file="metering_proxy/tenant_side/unpacking.py",
         old='_READABLE = ("gzip", "x-gzip", "deflate")',
         new='_READABLE = ("deflate",)',
         tests=("tests/metering_proxy/test_faults.py",),
