@@ -125,7 +125,10 @@ def _searches(tools: Any) -> int:
 
 def _check_edits(document: Document) -> None:
     """Raises `invalid` for an edit that does more than leave something out: to compact is a call of its own."""
-    edits = at(document.get("context_management"), "edits")
+    management = document.get("context_management")
+    if isinstance(management, dict) and not management.keys() <= {"edits"}:
+        raise members.not_metered("context_management")
+    edits = at(management, "edits")
     for edit in edits if isinstance(edits, list) else [edits] if edits else []:
         if not str(at(edit, "type")).startswith("clear_"):
             raise members.not_metered("context_management")

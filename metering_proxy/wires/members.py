@@ -50,6 +50,16 @@ def others(names: Collection[str], wire: str) -> tuple[str, ...]:
     return tuple(name for name in names if name not in there)
 
 
+def check_case(names: Iterable[str], counts: frozenset[str], folded: frozenset[str]) -> None:
+    """Raises `invalid` for another case of a name that counts: some servers read the two as one.
+
+    `folded`: the names of `counts` as `str.casefold` writes them.
+    """
+    for name in names:
+        if name not in counts and name.casefold() in folded:
+            raise not_metered(name)
+
+
 def not_metered(name: str) -> AlcoveError:
     """The refusal of a member."""
     told = name[:64]

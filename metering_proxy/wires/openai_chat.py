@@ -15,6 +15,7 @@ FLOOR_TOKENS = 256
 LIMITS = ("max_completion_tokens", "max_tokens")
 # Members that cost money which no token count shows.
 _UNMETERED = ("web_search_options",)
+_ASKS_USAGE = frozenset(("include_usage",))
 # Tools that run in the caller. Of any other kind the provider runs them, and they cost what nothing here tells.
 _CALLERS_TOOLS = frozenset(("function", "custom"))
 
@@ -76,6 +77,7 @@ def _usage_edits(document: Document) -> tuple[Edit, ...]:
     options = document.object("stream_options")
     if options is None:
         return (document.put("stream_options", {"include_usage": True}),)
+    members.check_case(options.members, _ASKS_USAGE, _ASKS_USAGE)
     if numbers.flag(options, "include_usage"):
         return ()
     return (options.put("include_usage", True),)

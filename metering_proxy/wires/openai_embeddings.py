@@ -1,6 +1,7 @@
 """OpenAI embeddings, `POST /v1/embeddings` (https://platform.openai.com/docs/api-reference/embeddings)."""
 
 import re
+from typing import Any
 
 from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect
@@ -26,8 +27,12 @@ class OpenAiEmbeddings:
             raise invalid("input must be text, or a list of texts or tokens", "input")
         numbers.count(document, "dimensions", most=65_536)
         many = len(given) if isinstance(given, list) else 1
-        if many > _MOST_INPUTS and not all(type(item) is int for item in given):
-            raise invalid(f"input has more than {_MOST_INPUTS} parts", "input")
+        if isinstance(given, list) and not _are_tokens(given):
+            if many > _MOST_INPUTS:
+                raise invalid(f"input has more than {_MOST_INPUTS} parts", "input")
+            # A picture, or what is behind a URL, would be more than its bytes show.
+            if not all(isinstance(item, str) or _are_tokens(item) for item in given):
+                raise invalid("input must be text, or a list of texts or tokens", "input")
         return Ask(
             document=document,
             model=numbers.model(document),
@@ -39,6 +44,10 @@ class OpenAiEmbeddings:
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
         """See wire.Wire."""
         return _Reader()
+
+
+def _are_tokens(given: Any) -> bool:
+    return isinstance(given, list) and all(type(item) is int for item in given)
 
 
 class _Reader:

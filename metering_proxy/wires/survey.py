@@ -87,7 +87,7 @@ def survey(body_bytes: int, parts: list[Any], tools: Any) -> Survey:
     found.tools = len(offered)
     for tool in offered:
         if isinstance(tool, dict):
-            _check_case(tool)
+            members.check_case(tool, _NAMES, _FOLDED)
             _cache(tool, found)
     waiting = list(parts)
     while waiting:
@@ -119,15 +119,8 @@ def _look(value: dict[str, Any], found: Survey) -> None:
     if not _FROM_GEMINI.isdisjoint(value):
         _gemini(value, found)
     if not value.keys() <= _NAMES:
-        _check_case(value)
+        members.check_case(value, _NAMES, _FOLDED)
     _cache(value, found)
-
-
-def _check_case(value: dict[str, Any]) -> None:
-    """Raises `invalid` for another case of a name that counts here: some servers read the two as one."""
-    for name in value:
-        if name not in _NAMES and name.casefold() in _FOLDED:
-            raise members.not_metered(name)
 
 
 def _cache(value: dict[str, Any], found: Survey) -> None:

@@ -26,6 +26,7 @@ _ELSEWHERE: list[dict[str, Any]] = [
     {"models": ["openai/o1-pro"]},
     {"route": "fallback"},
     {"provider": {"order": ["dear"]}},
+    {"transforms": ["middle-out"]},
     {"plugins": [{"id": "web", "max_results": 10}]},
     {"preset": "dear"},
     {"fallbacks": [{"model": "dear"}]},
@@ -142,6 +143,20 @@ def test_members_of_openai_s_client_are_known_but_for_what_has_no_meter() -> Non
     assert responses - members.known()["openai_responses"] <= {
         "access_programs", "background_options", "context_management", "image", "moderation",
     }  # fmt: skip
+
+
+def test_other_case_of_what_asks_for_usage_is_refused() -> None:
+    options = {"include_usage": True, "Include_Usage": False}
+    with pytest.raises(AlcoveError) as caught:
+        _read("openai_chat", stream=True, stream_options=options)
+    assert caught.value.reason == "member_not_metered"
+
+
+@pytest.mark.parametrize("given", [[{"image_url": "https://example.org"}], [["x"]], [None], [[{}]]])
+def test_embedding_of_what_is_neither_text_nor_tokens_is_refused(given: Any) -> None:
+    body = json.dumps({"model": "m", "input": given}).encode()
+    with pytest.raises(AlcoveError, match="text"):
+        paths.WIRES["openai_embeddings"].read(body)
 
 
 def test_every_wire_has_a_list() -> None:
