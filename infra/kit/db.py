@@ -14,7 +14,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from threading import Thread
 from typing import Any
 
@@ -195,6 +195,19 @@ def driver_url(url: str) -> str:
     return url
 
 
+class _Connection(sqlite3.Connection):
+    """SQLite closes a connection only when its last statement goes (sqlite3_close_v2), and keeps its locks until then.
+
+    A query that was cancelled leaves a statement to the garbage collector, and everybody waiting.
+    """
+
+    def close(self) -> None:
+        """Gives up what is not committed, then closes."""
+        with suppress(sqlite3.Error):
+            self.rollback()
+        super().close()
+
+
 class _Threads:
     """The threads of SQLite's connections, one each.
 
@@ -207,7 +220,7 @@ class _Threads:
 
     def connect(self, *given: Any, **named: Any) -> aiosqlite.Connection:
         """A connection, not yet begun."""
-        made = aiosqlite.connect(*given, **named)
+        made = aiosqlite.connect(*given, factory=_Connection, **named)
         thread = made._thread
         thread.daemon = True
         # Without `ident` it has not begun yet.

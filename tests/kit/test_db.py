@@ -229,3 +229,20 @@ async def test_no_thread_is_left_when_the_pool_closes_after_a_query_was_given_up
         await asking
     await db.close()
     assert not set(threading.enumerate()) - before
+
+
+async def test_lock_goes_with_its_connection_when_a_statement_stays(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/s.db")
+    pooled = await database.engine.raw_connection()
+    driver = pooled.driver_connection
+    assert driver is not None
+    for statement in ("CREATE TABLE t (a)", "BEGIN IMMEDIATE", "INSERT INTO t VALUES (1), (2)"):
+        await driver.execute(statement)
+    kept = await driver.execute("SELECT a FROM t")  # its rows are not read: it lives
+    await driver.close()
+    with sqlite3.connect(tmp_path / "s.db", timeout=0) as other:
+        other.execute("INSERT INTO t VALUES (3)")
+        assert other.execute("SELECT a FROM t").fetchall() == [(3,)]
+    assert kept is not None
+    pooled.invalidate()
+    await database.close()
