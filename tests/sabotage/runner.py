@@ -104,6 +104,7 @@ def run(defects: Sequence[Defect]) -> int:
     tests = sorted({test for defect in defects for test in defect.tests})
     with ExitStack() as stack:
         first = stack.enter_context(copy_of_the_tree())
+        print(f"First {len(tests)} sets of tests without a defect; minutes.", flush=True)
         code, output = pytest_in(first, ["-n", str(_AT_ONCE), *tests])
         if code:
             print(output)
