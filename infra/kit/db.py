@@ -196,7 +196,7 @@ def driver_url(url: str) -> str:
 
 
 class _Connection(sqlite3.Connection):
-    """SQLite closes a connection only when its last statement goes (sqlite3_close_v2), and keeps its locks until then.
+    """SQLite ends a closed connection, and its locks, only with its last statement (sqlite3_close_v2).
 
     A query that was cancelled leaves a statement to the garbage collector, and everybody waiting.
     """
