@@ -113,6 +113,8 @@ class Sending:
         call.outcome = "cut" if good else "provider_error"
         if is_overloaded(response.status) and (onward := self._onward(call, exchange)) is not None:
             raise _Failed(onward)
+        served = call.terms.route.connection.kind.dialect.tier_header
+        call.reader.found.tier = (headers.one(response.headers, served) if served else "") or None
         content_type = headers.one(response.headers, "content-type")
         framing = _framing(call, content_type) if good else "unread"
         encoding = headers.one(response.headers, "content-encoding")

@@ -18,7 +18,8 @@ class Dialect:
     `reasoning`: whether it is inside or outside of the output, or told by the total; `reasoning_unsure`: what is
     taken, and marked as doubtful, where the total fits neither. `cost_at`: where the provider states the cost, in
     `cost_per_usd` parts of a dollar, with `cost_added_at` on top where `cost_added_if` is true; `cost_use`:
-    whether it is what is charged, or only checked against what the tokens cost.
+    whether it is what is charged, or only checked against what the tokens cost. `tier_header`: where the service
+    tier that was served stands beside the answer.
     """
 
     usage_at: Sequence[str] = ("usage", "choices.0.usage", "x_groq.usage")
@@ -35,6 +36,7 @@ class Dialect:
     cost_added_if: str = ""
     cost_per_usd: int = 1
     cost_use: Literal["charge", "check"] = "check"
+    tier_header: str = ""
 
 
 PLAIN = Dialect()

@@ -123,9 +123,9 @@ def _searches(tools: Any) -> int:
 class _Reader:
     telling: re.Pattern[bytes] | None = None
 
-    def __init__(self, tier: str | None) -> None:
+    def __init__(self, asked: str | None) -> None:
         self.found = Found()
-        self._tier = tier  # what was asked for, where the answer does not say what was served
+        self._asked = asked  # the tier, where neither answer nor header say what was served
         self._searched = self._ended = self._counted = False
 
     def event(self, data: bytes) -> bool:
@@ -160,8 +160,8 @@ class _Reader:
         usage = chunk.get("usageMetadata")
         if isinstance(usage, dict) and not usage.keys().isdisjoint(_SAID):
             served = usage.get("serviceTier")
-            self._tier = served.lower() if isinstance(served, str) else self._tier
-            self.found.usage = _buckets(usage, searches=int(self._searched), tier=self._tier)
+            tier = served.lower() if isinstance(served, str) else self.found.tier or self._asked
+            self.found.usage = _buckets(usage, searches=int(self._searched), tier=tier)
             self._counted = "candidatesTokenCount" in usage
         # Text whose tokens nobody has counted has no usage that is whole.
         self.found.finished = self._ended and (self._counted or not self.found.text_bytes)

@@ -162,8 +162,8 @@ class _Reader:
             self._tier = answer["service_tier"]
         if isinstance(answer.get("model"), str) and answer["model"]:
             self.found.model = answer["model"]
-        usage = openai_usage.find(answer, self._dialect)
-        reading = openai_usage.read(usage, self._tier, self._dialect) if usage else None
+        usage, tier = openai_usage.find(answer, self._dialect), self._tier or self.found.tier
+        reading = openai_usage.read(usage, tier, self._dialect) if usage else None
         if usage and reading:
             self.found.usage, self.found.doubt = reading.usage, reading.doubt
             self.found.stated = openai_usage.stated_cost(usage, self._dialect)

@@ -64,6 +64,20 @@ async def test_answer_is_the_same_bytes_and_settled_once(
     assert found == (93, 1024, 46)
 
 
+@pytest.mark.parametrize("path", [*_PATHS.values(), "/v1/chat/completions"])
+async def test_tier_that_a_header_says_was_served_is_the_one_paid(
+    house: House, google_tenant: Tenant, scripted: ScriptedProvider, path: str
+) -> None:
+    reply = s.text("hm").using(93, 46).with_headers(x_gemini_service_tier="Priority")
+    scripted.then(reply=reply)
+    ask = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
+    assert (await google_tenant.post(path, ask if "chat" in path else _ASK)).status == 200
+    [entry] = await house.entries(google_tenant)
+    assert json.loads(entry["parts"])["tier"] == "priority"
+    # It has no price of its own here, which is told.
+    assert house.meter.metrics.registry.get_sample_value("meter_unpriced_total") == 1
+
+
 @pytest.mark.parametrize("path", ["events", "array"])
 async def test_stream_that_breaks_is_charged_by_what_was_seen(
     house: House, google_tenant: Tenant, scripted: ScriptedProvider, path: str
