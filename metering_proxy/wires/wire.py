@@ -109,7 +109,7 @@ class Found:
     `usage` None: nothing was said of it. `text_bytes`: UTF-8 bytes of generated text.
     `unread_bytes`: of an answer that could not be read, those passed on. `finished`: the
     answer came to its end, so its usage is final. `failed`: it said that it went wrong. `stated`: the cost in
-    nano-USD that the provider states. `doubt`: what its numbers leave open. `tier`: the service tier that a header names.
+    nano-USD that the provider states. `doubt`: what its numbers leave open. `tier`: as served, by a header.
     """
 
     usage: Usage | None = None
