@@ -1,5 +1,7 @@
 """What stands around the answers, in a real Chromium: waking, limits, the list, the session, a phone."""
 
+import asyncio
+
 import pytest
 from playwright.async_api import Route, expect
 
@@ -96,6 +98,27 @@ async def test_list_is_asked_for_once_however_many_frames_come(tab: Tab, preview
         preview.assistant.tell(frames.instance("ready", preview.assistant.generation))
     await expect(page.locator(".side-item", has_text="Packing list")).to_have_count(1)
     assert len(asked) == 2
+
+
+async def test_title_is_shown_however_late_the_list_comes(tab: Tab, preview: Preview) -> None:
+    page = await tab.go("/chat?scene=ready")
+    await tab.say("emoji")
+    await tab.finished()
+    await expect(page).to_have_title("emoji · Alcove")
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def late(route: Route) -> None:
+        asked.set()
+        await may_answer.wait()
+        await route.continue_()
+
+    await page.route("**/api/conversations?*", late)
+    await page.reload()
+    await expect(page.locator("article.message.assistant .prose")).to_be_visible()
+    await asyncio.wait_for(asked.wait(), 5)
+    may_answer.set()
+    await expect(page.locator("#title")).to_have_text("emoji")
+    await expect(page).to_have_title("emoji · Alcove")
 
 
 async def test_deleting_can_be_undone_and_renaming_stays(tab: Tab, preview: Preview) -> None:

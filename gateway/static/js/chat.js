@@ -57,6 +57,7 @@ const conversations = createConversations({
     composer.focus();
   },
   onGone: () => room.open(null),
+  onDrawn: room.drawTitle,
 });
 const waking = createWaking({
   host: notices.place("waking"),

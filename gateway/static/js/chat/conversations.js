@@ -21,7 +21,8 @@ export function byDay(conversations, now = Date.now(), zone = undefined) {
 
 export const titleOf = (conversation) => conversation?.title || "New conversation";
 
-export function createConversations({ list, search, api, store, announcer, onOpen, onGone }) {
+/** `onDrawn()` follows each change of what is shown, whoever caused it: the open one's title may be among it. */
+export function createConversations({ list, search, api, store, announcer, onOpen, onGone, onDrawn = () => {} }) {
   const leaving = new Map();
   let current = null;
   let renaming = null;
@@ -219,6 +220,11 @@ export function createConversations({ list, search, api, store, announcer, onOpe
   }
 
   function draw() {
+    drawRows();
+    onDrawn();
+  }
+
+  function drawRows() {
     if (renaming && list.querySelector("input")) return;
     const groups = byDay(shown());
     const sections = groups.map(({ heading, conversations }) =>

@@ -34,7 +34,7 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     else requestAnimationFrame(draw);
   }
 
-  const DRAW = { thread: drawThread, state: () => parts.drawState(), list: drawList };
+  const DRAW = { thread: drawThread, state: () => parts.drawState(), list: () => parts.conversations.draw() };
 
   function items() {
     if (!current) return [];
@@ -61,8 +61,8 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     else scroll.toStart();
   }
 
-  function drawList() {
-    parts.conversations.draw();
+  /** The open conversation's title; the list calls this whenever it is drawn, so that neither is ahead. */
+  function drawTitle() {
     parts.drawTitle(
       current ? (store.state.conversations.get(current) ?? { id: current, title: null }) : null,
     );
@@ -288,6 +288,7 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     take,
     idOf,
     catchUp,
+    drawTitle,
     running,
     get current() {
       return current;
