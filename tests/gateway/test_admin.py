@@ -96,6 +96,15 @@ async def test_plan_is_changed_heard_and_audited(gateway: Gateway) -> None:
     assert "Plan changed" in page.text
 
 
+async def test_page_after_a_change_of_quota_shows_the_new_one(gateway: Gateway) -> None:
+    root = await gateway.admin()
+    await gateway.person("ada@example.org")
+    path = f"/admin/tenants/{await gateway.tenant_of('ada@example.org')}"
+    assert "of $1.00</span>" in (await root.visit(path)).text
+    assert (await root.submit(f"{path}/quota", limit_usd="5", reason="a friend")).status == 303
+    assert "of $5.00</span>" in (await root.visit(path)).text
+
+
 async def test_quota_is_set_by_hand_and_given_back(gateway: Gateway) -> None:
     root = await gateway.admin()
     ada = await gateway.person("ada@example.org")

@@ -153,6 +153,7 @@ async def _acted(
         field = str(error.details.get("field", "reason"))
         values = _typed(await _sent(request))
         return await show(request, tenant, form_name, {field: error.message}, values, error.status)
+    parts(request).quotas.forget(tenant)  # the page that follows shows what was decided
     return see_other(
         request, f"/admin/tenants/{tenant}", notice=notice, error=" ".join(problems) or None
     )
