@@ -61,6 +61,8 @@ class Loop:
                 async for part in parts:
                     if isinstance(part, Reply):
                         reply = part
+                        if reply.model not in ("", context.model.id):
+                            yield Asked(reply.model)  # a fallback answered
                     else:
                         yield Text(part)
             self.faults.reach("after_model")

@@ -99,7 +99,7 @@ class Terms:
 
     def announced(self, call_id: str, limit: int) -> list[tuple[str, str]]:
         """Our headers of the answer."""
-        ours = [("x-alcove-request-id", call_id)]
+        ours = [("x-alcove-request-id", call_id), ("x-alcove-model", self.route.model.id)]
         if limit < self.wanted:
             ours.append(("x-alcove-clamped-to", str(limit)))
         return ours

@@ -268,18 +268,6 @@ async def test_unanswered_words_are_told_with_the_next_message_when_a_turn_faile
     assert (await person.answer_to("who is Rex?", conversation))["text"] == "your dog"
 
 
-async def test_clamp_is_told_in_the_chat_when_the_meter_announces_it(
-    person: Person, meter: ScriptedMeter
-) -> None:
-    meter.then(reply=s.text("short").stopping("length").with_headers(x_alcove_clamped_to="12"))
-    receipt = await person.say("write a book")
-    frames = await person.ended(receipt["turn_id"])
-    notice = next(f for f in frames if f.get("name") == "notice")
-    assert notice["kind"] == "clamped"
-    assert "12 tokens" in notice["text"]
-    assert frames[-1]["message"]["notices"] == [{"kind": "clamped", "text": notice["text"]}]
-
-
 async def test_stream_of_one_turn_has_one_end_when_it_is_cancelled_many_times(
     person: Person, meter: ScriptedMeter
 ) -> None:

@@ -98,11 +98,12 @@ async def test_each_provider_gets_its_own_key_and_model_and_the_callers_words(
 ) -> None:
     pair.first.then(reply=s.error(500))
     pair.second.then(reply=s.text("well"))
-    await pair.tenant.chat("the very words", stream=stream)
+    answer = await pair.tenant.chat("the very words", stream=stream)
     one, two = pair.first.requests[-1], pair.second.requests[-1]
     assert one.body == two.body
     assert one.headers["authorization"] == "Bearer sk-first-key"
     assert two.headers["authorization"] == "Bearer sk-second-key"
+    assert answer.headers["x-alcove-model"] == f"second/{MODEL}"
     await pair.entries(2)
 
 

@@ -110,6 +110,7 @@ class Asking:
                 reply = assembler.reply()
         clamped = response.headers.get("x-alcove-clamped-to", "")
         reply.clamped_to = int(clamped) if clamped.isdigit() else None
+        reply.model = response.headers.get("x-alcove-model", "")
         yield reply
 
     @contextlib.asynccontextmanager

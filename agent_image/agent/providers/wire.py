@@ -90,12 +90,13 @@ class Wanted:
 
 @dataclass(slots=True)
 class Reply:
-    """A whole answer. `stop`: `end`, `calls`, `length`, `refusal` or `other`."""
+    """A whole answer. `stop`: `end`, `calls`, `length`, `refusal` or `other`. `model`: whose, where that was told."""
 
     text: str = ""
     calls: list[Wanted] = field(default_factory=list)
     stop: str = "end"
     clamped_to: int | None = None
+    model: str = ""
 
     @property
     def is_empty(self) -> bool:
