@@ -54,9 +54,9 @@ def _arguments() -> argparse.Namespace:
     verbs = parser.add_subparsers(dest="verb")
     verbs.add_parser("migrate", help="bring the database to its newest shape")
     verbs.add_parser("check", help="parse the settings and list every problem")
-    link = verbs.add_parser("admin-link", help="print a one-time link that makes an admin")
+    link = verbs.add_parser("admin-link", help="print a one-time link that makes an admin, as JSON")
     link.add_argument("--always", action="store_true", help="also when an admin exists")
-    word = verbs.add_parser("password-link", help="print a one-time link for a new password")
+    word = verbs.add_parser("password-link", help="print a one-time link for a new password, as JSON")
     word.add_argument("email", help="whose password")
     return parser.parse_args()
 
