@@ -56,7 +56,9 @@ def _arguments() -> argparse.Namespace:
     verbs.add_parser("check", help="parse the settings and list every problem")
     link = verbs.add_parser("admin-link", help="print a one-time link that makes an admin, as JSON")
     link.add_argument("--always", action="store_true", help="also when an admin exists")
-    word = verbs.add_parser("password-link", help="print a one-time link for a new password, as JSON")
+    word = verbs.add_parser(
+        "password-link", help="print a one-time link for a new password, as JSON"
+    )
     word.add_argument("email", help="whose password")
     return parser.parse_args()
 

@@ -76,7 +76,9 @@ def installed() -> Source:
     try:
         from genai_prices import data
     except ImportError:
-        raise Missing("genai-prices is not installed: in the clone, .venv/bin/pip install '.[ops]'") from None
+        raise Missing(
+            "genai-prices is not installed: in the clone, .venv/bin/pip install '.[ops]'"
+        ) from None
     return Source(data.providers)
 
 
