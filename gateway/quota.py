@@ -74,6 +74,7 @@ class View:
             "percent": self.percent,
             "level": self.level,
             "spent": words.money(self.spent_nanos),
+            "none_given": self.limit_nanos == 0,
             "limit": None if unlimited else words.money(self.limit_nanos),
             "left": None if unlimited else words.money(self.left_nanos),
             "credit": words.money(self.credit_nanos) if self.credit_nanos > 0 else None,

@@ -99,6 +99,23 @@ async def test_what_is_left_of_credit_is_taken_back(gateway: Gateway) -> None:
     assert "given twice" in (await root.visit(path)).text
 
 
+async def test_quota_of_nothing_promises_no_day_on_which_answers_begin_again(
+    gateway: Gateway,
+) -> None:
+    root, ada = await gateway.admin(), await gateway.person(ADA)
+    path = f"/admin/tenants/{await gateway.tenant_of(ADA)}"
+    async with ada.stream() as stream:
+        await until(lambda: stream.named("quota"))
+        assert stream.named("quota")[-1]["none_given"] is False
+        assert (await root.submit(f"{path}/quota", limit_usd="0", reason="paused")).status == 303
+        await until(lambda: stream.named("quota")[-1]["none_given"])
+    for page in (await ada.visit("/usage"), await root.visit(path)):
+        assert "of $0</span>" in page.text
+        assert "again <time" not in page.text
+        assert "starts again" not in page.text.lower()
+    assert "whoever runs this Alcove has to raise it" in (await ada.visit("/usage")).text
+
+
 async def test_quota_is_not_out_while_credit_is_left(gateway: Gateway) -> None:
     root, ada = await gateway.admin(), await gateway.person(ADA)
     theirs = await gateway.tenant_of(ADA)

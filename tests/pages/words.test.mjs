@@ -50,6 +50,23 @@ test("a limit says what ran out and when it starts again", () => {
   assert.match(limitWords("requests_minute").title, /one minute/);
 });
 
+test("a quota of nothing promises no day on which it begins again", () => {
+  const nothing = { none_given: true, credit: null };
+  for (const reason of ["quota_charge_month", "not_covered"]) {
+    const words = limitWords(reason, NOW + 9 * DAY, NOW, nothing);
+    assert.equal(words.title, "Your quota is nothing");
+    assert.doesNotMatch(words.text, /again|in 9 days/);
+  }
+  const credit = { none_given: true, credit: "$0.01" };
+  assert.doesNotMatch(limitWords("not_covered", NOW + 9 * DAY, NOW, credit).text, /again/);
+});
+
+test("an answer that credit does not cover says what is left of it", () => {
+  const words = limitWords("not_covered", NOW + 9 * DAY, NOW, { none_given: false, credit: "$0.01" });
+  assert.doesNotMatch(words.title, /quota/);
+  assert.match(words.text, /Of your credit \$0\.01 is left\. The quota starts again in 9 days/);
+});
+
 test("Enter sends, but not with Shift and not in the middle of a composition", () => {
   const key = (more) => isSendKey({ key: "Enter", keyCode: 13, isComposing: false, ...more });
   assert.equal(key({}), true);

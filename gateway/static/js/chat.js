@@ -35,6 +35,7 @@ const transcript = createTranscript({
   earlier: byId("earlier"),
   actions: room.actions,
   announce: announcer.polite,
+  quota: () => store.state.quota,
 });
 const composer = createComposer({
   form: byId("composer"),

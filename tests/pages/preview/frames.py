@@ -93,6 +93,7 @@ def quota(percent: int) -> Frame:
         "limit": "$1.00",
         "left": f"${max(0, 100 - percent) / 100:.2f}",
         "credit": None,
+        "none_given": False,
         "mark": mark if passed else None,
         "resets_at": now_ms() + 9 * 86_400_000,
     }

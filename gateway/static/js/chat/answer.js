@@ -27,14 +27,16 @@ export function segments(text, tools) {
   return parts;
 }
 
+const KEPT = "What had been written is kept.";
+
 /** What to say of a turn that did not end well; null when there is nothing to say. */
-export function endingWords(message) {
+export function endingWords(message, quota = null) {
   if (message.state === "stopped")
     return {
       kind: "",
       shape: { icon: "square" },
       title: "You stopped this answer.",
-      text: "What had been written is kept.",
+      text: message.text || message.tools?.length ? KEPT : "Nothing had been written.",
       retry: "Answer again",
     };
   if (message.state === "expired")
@@ -50,7 +52,8 @@ export function endingWords(message) {
       kind: "",
       shape: { icon: "unplug" },
       title: "The answer was interrupted.",
-      text: "Your assistant was restarted while it wrote. What had been written is kept.",
+      text: "Your assistant was restarted while it wrote.",
+      kept: message.text || message.tools?.length ? KEPT : null,
       retry: "Answer again",
     };
   }
@@ -62,7 +65,7 @@ export function endingWords(message) {
       kind: "limit",
       shape: { icon: "hourglass" },
       // Something may be left, only not enough: the ring and the card say when nothing is.
-      ...limitWords(code === "quota_exhausted" ? "not_covered" : reason, details?.resets_at),
+      ...limitWords(code === "quota_exhausted" ? "not_covered" : reason, details?.resets_at, Date.now(), quota),
       kept: "Your message is kept above.",
       retry: reason === "suspended" ? null : "Try again",
     };
@@ -88,8 +91,8 @@ function phaseOf(message) {
   return lastTool && lastTool.text_offset >= message.length ? "Reading what it found" : null;
 }
 
-function endingNode(message, actions) {
-  const words = endingWords(message);
+function endingNode(message, actions, quota) {
+  const words = endingWords(message, quota);
   if (!words) return null;
   return h(
     "div",
@@ -113,8 +116,8 @@ function endingNode(message, actions) {
   );
 }
 
-/** `{ node, update(message, isLast) }`. */
-export function createAnswer({ actions, announce }) {
+/** `{ node, update(message, isLast) }`. `quota()` is what the stream last said of it, or null. */
+export function createAnswer({ actions, announce, quota }) {
   const body = h("div", { class: "answer" });
   const foot = h("div", {});
   const node = h("article", { class: "message assistant", "aria-label": "Your assistant" }, body, foot);
@@ -155,7 +158,7 @@ export function createAnswer({ actions, announce }) {
       ...[
         phase ? h("p", { class: "phase" }, icon("mark"), phase) : null,
         ...notices,
-        endingNode(message, actions),
+        endingNode(message, actions, quota()),
         meta,
       ].filter(Boolean),
     );

@@ -27,14 +27,15 @@ export function meterWords(quota) {
       long: " used",
       title: `${quota.plan} plan: ${quota.spent} used this month, no limit.`,
     };
+  const again = quota.none_given ? "" : ` Starts again ${absolute(quota.resets_at)}.`;
   if (quota.level === "credit")
     return {
       short: quota.credit,
       long: " credit left",
-      title: `${quota.plan} plan: this month's ${quota.limit} are used up. ${quota.credit} of credit is left. Starts again ${absolute(quota.resets_at)}.`,
+      title: `${quota.plan} plan: ${quota.none_given ? "the quota is nothing" : `this month's ${quota.limit} are used up`}. ${quota.credit} of credit is left.${again}`,
     };
-  const title = `${quota.plan} plan: ${quota.spent} of ${quota.limit} used this month. Starts again ${absolute(quota.resets_at)}.`;
-  if (quota.level === "out") return { short: "Used up", long: "", title };
+  const title = `${quota.plan} plan: ${quota.spent} of ${quota.limit} used this month.${again}`;
+  if (quota.level === "out") return { short: quota.none_given ? "No quota" : "Used up", long: "", title };
   return { short: quota.left, long: " left", title };
 }
 
@@ -53,13 +54,22 @@ export function createQuota({ meter, host, announce }) {
     );
   }
 
+  function beginsAgain(quota) {
+    const at = absolute(quota.resets_at);
+    return [
+      `${quota.spent} of ${quota.limit} on the ${quota.plan} plan. It starts again `,
+      h("time", { datetime: new Date(quota.resets_at).toISOString(), title: at }, relative(quota.resets_at)),
+      `, on ${at}.`,
+    ];
+  }
+
   function drawCard(quota) {
     if (quota.level !== "out") {
       if (shown === "out") announce("There is quota again. You can go on.");
       host.replaceChildren();
       return;
     }
-    const words = limitWords("quota_charge_month", quota.resets_at);
+    const words = limitWords("quota_charge_month", quota.resets_at, Date.now(), quota);
     if (shown !== "out") announce(`${words.title}.`);
     host.replaceChildren(
       h(
@@ -70,13 +80,8 @@ export function createQuota({ meter, host, announce }) {
         h(
           "p",
           {},
-          `${quota.spent} of ${quota.limit} on the ${quota.plan} plan. It starts again `,
-          h(
-            "time",
-            { datetime: new Date(quota.resets_at).toISOString(), title: absolute(quota.resets_at) },
-            relative(quota.resets_at),
-          ),
-          `, on ${absolute(quota.resets_at)}. What you are writing stays here.`,
+          ...(quota.none_given ? [words.text] : beginsAgain(quota)),
+          " What you are writing stays here.",
         ),
         h(
           "div",

@@ -193,7 +193,7 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
   async function send(text, clientId) {
     const { quota } = store.state;
     if (quota?.level === "out") {
-      announcer.alert(`Not sent. ${limitWords("quota_charge_month", quota.resets_at).title}. Your words stay here.`);
+      announcer.alert(`Not sent. ${limitWords("quota_charge_month", quota.resets_at, Date.now(), quota).title}. Your words stay here.`);
       throw new Error("nothing is left to answer with");
     }
     const id = current ?? begin();

@@ -108,7 +108,7 @@ const skeleton = () =>
   h("div", { class: "skeleton", "aria-hidden": "true" }, h("span"), h("span"), h("span"));
 
 /** `draw(conversationId, items, situation)`; situation: "ready", "loading", "away" or "lost". */
-export function createTranscript({ log, earlier, actions, announce }) {
+export function createTranscript({ log, earlier, actions, announce, quota }) {
   let shownId;
   let views = new Map();
   let placeholder = null;
@@ -169,7 +169,7 @@ export function createTranscript({ log, earlier, actions, announce }) {
     if (!views.has(key)) {
       views.set(
         key,
-        item.role === "assistant" ? createAnswer({ actions, announce }) : userView({ actions, announce }),
+        item.role === "assistant" ? createAnswer({ actions, announce, quota }) : userView({ actions, announce }),
       );
     }
     return [key, views.get(key)];

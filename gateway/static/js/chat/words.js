@@ -45,9 +45,17 @@ export function dayHeading(at, now = Date.now(), zone = undefined, locale = "en-
   return new Intl.DateTimeFormat(locale, { month: "long", year: "numeric", timeZone: zone }).format(at);
 }
 
-/** What a limit means for the person: a title, and what happens next. `resetsAt` may be unknown. */
-export function limitWords(reason, resetsAt, now = Date.now()) {
-  const when = resetsAt ? `${relative(resetsAt, now)}, on ${absolute(resetsAt)}` : null;
+const NOTHING_GIVEN = {
+  title: "Your quota is nothing",
+  text: "Whoever runs this Alcove can raise it. Until then your conversations stay and can be read.",
+};
+
+/**
+ * What a limit means for the person: a title, and what happens next. `resetsAt` may be unknown; `quota` is the
+ * stream's, where it is known: a quota of nothing begins again with nothing, and credit may be left beside it.
+ */
+export function limitWords(reason, resetsAt, now = Date.now(), quota = null) {
+  const when = resetsAt && !quota?.none_given ? `${relative(resetsAt, now)}, on ${absolute(resetsAt)}` : null;
   switch (reason) {
     case "requests_minute":
       return {
@@ -65,11 +73,13 @@ export function limitWords(reason, resetsAt, now = Date.now()) {
         text: "Whoever runs this Alcove has paused it. Everything it holds is kept; ask them about it.",
       };
     case "not_covered":
+      if (quota?.none_given && !quota.credit) return NOTHING_GIVEN;
       return {
-        title: "This month's quota does not cover this answer",
-        text: `An answer begins only when the most it could cost fits into what is left.${when ? ` The quota starts again ${when}.` : ""}`,
+        title: quota?.credit ? "What is left does not cover this answer" : "This month's quota does not cover this answer",
+        text: `An answer begins only when the most it could cost fits into what is left.${quota?.credit ? ` Of your credit ${quota.credit} is left.` : ""}${when ? ` The quota starts again ${when}.` : ""}`,
       };
     default:
+      if (quota?.none_given) return NOTHING_GIVEN;
       return {
         title: "This month's quota is used up",
         text: when
