@@ -22,13 +22,19 @@ async def grants_or_none(here: Parts, tenant: str) -> list[dict[str, Any]] | Non
             "kind": grant.kind,
             "note": grant.note,
             "amount_nanos": grant.amount_nanos,
-            "left_nanos": grant.amount_nanos - grant.spent_nanos,
+            "left_nanos": _left_nanos(grant, now_at),
             "created_at": grant.created_at,
             "expires_at": grant.expires_at,
             "state": state(grant, now_at),
         }
         for grant in found
     ]
+
+
+def _left_nanos(grant: Grant, now_at: int) -> int:
+    """What can still be spent: of a grant that was taken back or is over, nothing."""
+    over = state(grant, now_at) in ("revoked", "expired")
+    return 0 if over else grant.amount_nanos - grant.spent_nanos
 
 
 def state(grant: Grant, now_at: int) -> State:

@@ -95,7 +95,10 @@ async def test_what_is_left_of_credit_is_taken_back(gateway: Gateway) -> None:
     back = await root.submit(f"{path}/grants/{grant}/revocation", reason="given twice")
     assert back.status == 303
     assert gateway.meter.people.grants[grant].revoked_at is not None
-    assert "Ended" in (await ada.visit("/usage")).text
+    shown = (await ada.visit("/usage")).text
+    assert "Ended" in shown
+    assert 'data-label="Given">$5.00</td>' in shown
+    assert 'data-label="Left">$0</td>' in shown
     assert "given twice" in (await root.visit(path)).text
 
 
