@@ -118,7 +118,9 @@ async def test_new_provider_answers_nobody_until_a_test_passes(gateway: Gateway)
         False,
     )
     listed = await root.visit("/admin/providers")
-    assert "It is off until a test passes." in listed.text
+    assert "OpenAI is saved, but it is off until a test passes." in listed.text
+    assert "is connected" not in listed.text
+    assert "Answered in" not in listed.text, "what refused did not answer"
     assert "Off until a test passes" in listed.text
     gateway.meter.probe_fails = False
     await root.submit("/admin/providers/p1/probes")

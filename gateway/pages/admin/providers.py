@@ -133,7 +133,8 @@ async def _tested(
     if stays:
         return _with_finding(request, said, found)
     await _switch(request, provider, on=False)
-    return _with_finding(request, f"{said} It is off until a test passes.", found)
+    off = f"{provider.name} is saved, but it is off until a test passes."
+    return _with_finding(request, off, found)
 
 
 async def _switch(request: Request, provider: Provider, *, on: bool, default: bool = False) -> None:
