@@ -23,7 +23,7 @@ from metering_proxy.tenant_side.holding import Terms, terms
 from metering_proxy.tenants import Standing
 from metering_proxy.wires import paths
 from metering_proxy.wires.wire import Outside
-from tests.metering_proxy import recordings
+from tests.metering_proxy import recordings, unseen
 
 _EACH = 1_250
 _AT = 1_800_000_000_000
@@ -45,25 +45,6 @@ class Case:
     searches: int = 0
     units: Usage | None = None
     content_type: str = ""
-
-
-# What stands for tokens that are not in the body.
-_HIDDEN_PARTS: list[dict[str, Any]] = [
-    {"type": "file", "file": {"file_id": "f"}},
-    {"type": "video_url", "video_url": {"url": "https://example.org/film"}},
-    {"type": "of_another_day", "id": "x"},
-    {"image_url": {"url": "https://example.org/picture"}},
-]
-_KEPT_ITEMS: list[dict[str, Any]] = [
-    {"type": "image_generation_call", "id": "ig_1"},
-    {"type": "reasoning", "id": "rs_1", "summary": []},
-    {"type": "item_reference", "id": "msg_1"},
-    {"id": "msg_1"},
-    {"type": None, "id": "msg_1"},
-    {"type": "web_search_call", "id": "ws_1", "status": "completed"},
-    {"type": "compaction", "id": "c_1"},
-]
-_KEPT_BLOCK = {"type": "container_upload", "file_id": "f"}
 
 
 def _text(chance: random.Random) -> str:
@@ -90,7 +71,7 @@ def _chat(chance: random.Random, context: int, most: int, image: int) -> Case:
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'A' * 90}"}}
     ] * images
     hidden = chance.random() < 0.1
-    parts += [chance.choice(_HIDDEN_PARTS)] * hidden
+    parts += [chance.choice(unseen.PARTS)] * hidden
     body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": parts}]}
     limit, n = _limit(chance, most), chance.choice([None, 1, 4])
     if limit is not None:
@@ -115,7 +96,7 @@ def _responses(chance: random.Random, context: int, most: int, image: int) -> Ca
     )
     items: list[dict[str, Any]] = [{"role": "user", "content": text}]
     by_its_id = chance.random() < 0.3
-    items += [chance.choice(_KEPT_ITEMS)] * by_its_id
+    items += [chance.choice(unseen.ITEMS)] * by_its_id
     body: dict[str, Any] = {"model": "m", "input": items, "instructions": text}
     if not by_its_id and chance.random() < 0.5:
         body["input"] = text
@@ -152,7 +133,7 @@ def _messages(chance: random.Random, context: int, most: int, image: int) -> Cas
         "max_tokens": chance.randint(1, most),
         "system": texts[1],
         "messages": [
-            {"role": "user", "content": [block, *[picture] * images, *[_KEPT_BLOCK] * hidden]},
+            {"role": "user", "content": [block, *[picture] * images, *[unseen.BLOCK] * hidden]},
             {"role": "assistant", "content": [call]},
             {"role": "user", "content": texts[2]},
         ],
