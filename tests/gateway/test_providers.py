@@ -127,6 +127,17 @@ async def test_new_provider_answers_nobody_until_a_test_passes(gateway: Gateway)
     assert gateway.meter.providers[0].enabled
 
 
+async def test_providers_of_one_name_are_told_apart_by_their_id(gateway: Gateway) -> None:
+    root = await gateway.admin()
+    shown = '<span class="mono quiet">{}</span>'
+    await root.submit("/admin/providers", kind="openai", name="Fake", key=KEY)
+    assert shown.format("p1") not in (await root.visit("/admin/providers")).text
+    await root.submit("/admin/providers", kind="openai", name="Fake", key=KEY)
+    listed = (await root.visit("/admin/providers")).text
+    assert shown.format("p1") in listed
+    assert shown.format("p2") in listed
+
+
 async def test_new_provider_takes_over_when_its_test_passes_and_it_was_asked_to(
     gateway: Gateway,
 ) -> None:
