@@ -29,6 +29,16 @@ async def test_every_page_fits_a_phone_a_tablet_and_a_desk_in_both_themes(tab: T
     assert wide == []
 
 
+async def test_refused_key_is_back_in_its_dialog_with_the_wrong_field_focused(tab: Tab) -> None:
+    page = await tab.go("/account/keys/refused")
+    field = page.locator("#key-openai")
+    await expect(field).to_be_focused()
+    problem = page.locator("#key-openai-problem")
+    await expect(problem).to_contain_text("The test failed")
+    colour = await problem.evaluate("e => getComputedStyle(e).color")
+    await expect(field).to_have_css("border-top-color", colour)
+
+
 async def test_tenants_are_searched_sorted_and_paged_in_place(tab: Tab, preview: Preview) -> None:
     page = await tab.go("/admin/tenants")
     await page.get_by_label("Search by e-mail").fill("jonas")

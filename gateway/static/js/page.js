@@ -43,7 +43,10 @@ function bindDialogs(root) {
   for (const button of root.querySelectorAll("[data-close]")) {
     button.addEventListener("click", () => button.closest("dialog").close());
   }
-  root.querySelectorAll("dialog[data-open-now]").forEach((dialog) => dialog.showModal());
+  root.querySelectorAll("dialog[data-open-now]").forEach((dialog) => {
+    dialog.showModal();
+    dialog.querySelector("[aria-invalid=true]")?.focus();
+  });
 }
 
 /** A second click while the first is on its way does nothing; going back makes the form whole again. */
