@@ -190,6 +190,24 @@ async def test_nothing_is_left_in_the_browser_s_storage(tab: Tab, preview: Previ
     await expect(page.locator(".card")).to_have_count(0)
 
 
+async def test_draft_outlives_a_reload_in_its_own_conversation_until_it_is_sent(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/chat?scene=ready")
+    await expect(page.locator("#instance .words")).to_have_text("Awake")
+    field = page.locator("#composer-text")
+    await field.fill("emoji, half a thought")
+    await page.reload()
+    await expect(field).to_have_value("emoji, half a thought")
+    await page.locator(".side-item", has_text="Packing list").get_by_role("link").click()
+    await expect(field).to_have_value("")
+    await page.go_back()
+    await expect(field).to_have_value("emoji, half a thought")
+    await field.press("Enter")
+    await tab.finished()
+    assert await page.evaluate("sessionStorage.length") == 0
+
+
 async def test_draft_outlives_a_session_and_the_page_goes_on_with_the_next(
     tab: Tab, preview: Preview
 ) -> None:

@@ -5,6 +5,7 @@ import { createApi } from "./chat/api.js";
 import { createComposer } from "./chat/composer.js";
 import { createConversations, titleOf } from "./chat/conversations.js";
 import { byId } from "./chat/dom.js";
+import { createDrafts } from "./chat/drafts.js";
 import { bindFrame } from "./chat/frame.js";
 import { createNotices } from "./chat/notices.js";
 import { createQuota } from "./chat/quota.js";
@@ -43,6 +44,7 @@ const composer = createComposer({
   send: byId("send"),
   stop: byId("stop"),
   count: byId("count"),
+  drafts: createDrafts({ storage: () => sessionStorage, person: boot.email }),
   onSend: room.send,
   onStop: room.stop,
 });

@@ -1,5 +1,5 @@
 // The field a person writes in. Enter sends, never in the middle of an IME's composition; the words stay
-// until the gateway has said yes, and each conversation has its own draft, kept in memory only.
+// until the gateway has said yes, and each conversation has its own draft, kept in this tab until it is sent.
 import { ulid } from "./ulid.js";
 import { codePoints } from "./thread.js";
 
@@ -20,9 +20,8 @@ export function isSendKey(event) {
 }
 
 /** `onSend(text, clientId)` resolves once the message is safe, rejects when it is not. */
-export function createComposer({ form, field, send, stop, count, onSend, onStop }) {
-  const drafts = new Map();
-  let place = "new";
+export function createComposer({ form, field, send, stop, count, drafts, onSend, onStop }) {
+  let place = null; // until the first moveTo
   let sending = false;
   let running = false;
   let attempt = null;
@@ -53,8 +52,8 @@ export function createComposer({ form, field, send, stop, count, onSend, onStop 
     show();
     try {
       const settledPlace = await onSend(text, idFor(text));
-      drafts.delete(from);
-      drafts.delete(settledPlace);
+      drafts.set(from, "");
+      drafts.set(settledPlace, "");
       attempt = null;
       if (place === from || place === settledPlace) field.value = "";
     } catch {
@@ -90,16 +89,17 @@ export function createComposer({ form, field, send, stop, count, onSend, onStop 
     focus: () => field.focus(),
     /** Shows the draft of another conversation; `"new"` is the one that has no id yet. */
     moveTo(id) {
-      drafts.set(place, field.value);
+      if (place !== null) drafts.set(place, field.value);
       place = id;
-      field.value = drafts.get(id) ?? "";
+      field.value = drafts.get(id);
       show();
     },
     /** A new conversation got its id: what is typed stays in it. */
     adopt(id) {
-      drafts.delete(place);
+      drafts.set(place, "");
       if (attempt) attempt.place = id;
       place = id;
+      drafts.set(place, field.value);
     },
     setRunning(value) {
       running = value;
