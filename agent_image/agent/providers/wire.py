@@ -90,7 +90,7 @@ class Wanted:
 
 @dataclass(slots=True)
 class Reply:
-    """A whole answer. `stop`: `end`, `calls`, `length`, `refusal` or `other`. `model`: whose, where that was told."""
+    """A whole answer. `stop`: `end`, `calls`, `length`, `refusal` or `other`. `model`: whose, where it is told."""
 
     text: str = ""
     calls: list[Wanted] = field(default_factory=list)
