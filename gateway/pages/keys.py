@@ -13,7 +13,7 @@ from gateway.tenants import audit
 from gateway.web.identity import Person, actor, form, signed_in, written_by_our_page
 from gateway.web.parts import Parts, parts
 from infra.kit.errors import AlcoveError
-from metering_proxy.wire import ApiKey, ApiKeyRequest, NewApiKey, Provider
+from metering_proxy.wire import ApiKey, ApiKeyRequest, Model, NewApiKey, Provider
 
 router = APIRouter(
     prefix="/account/keys", dependencies=[Depends(signed_in), Depends(written_by_our_page)]
@@ -142,15 +142,18 @@ async def _show(
     here = parts(request)
     programs: list[dict[str, Any]] | None = None
     providers: list[dict[str, Any]] | None = None
+    model: str | None = None
     try:
         now_at = here.clock.now_at()
         programs = _programs(await here.meter.api_keys(person.tenant), now_at)
         providers = await _providers(here, person.tenant)
+        model = _example(await here.meter.models())
     except AlcoveError:
         programs = providers = None
     context: dict[str, Any] = {
         "programs": programs,
         "providers": providers,
+        "model": model,
         "address": here.settings.public_url if here.programs else None,
         "fresh": fresh.model_dump() if fresh else None,
         "form": form_name,
@@ -159,6 +162,13 @@ async def _show(
         "problems": [_AWAY] if providers is None else [],
     }
     return await page(request, "keys.html", context, status)
+
+
+def _example(models: list[Model]) -> str | None:
+    """The id of a model to begin with: the one that answers by default, where there is one."""
+    answering = [model for model in models if model.alcove.kind == "chat"]
+    answering.sort(key=lambda model: not model.alcove.default)
+    return answering[0].id if answering else None
 
 
 def _programs(keys: list[ApiKey], now_at: int) -> list[dict[str, Any]]:

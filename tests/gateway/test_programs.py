@@ -90,6 +90,12 @@ async def test_program_is_answered_and_its_tenant_charged_though_no_assistant_is
     assert door.key not in str(sent.headers)
 
 
+async def test_page_of_keys_names_a_model_to_begin_with(door: Door) -> None:
+    page = await (await door.gateway.person("bob@example.org")).visit("/account/keys")
+    assert '<dd class="mono">smollm2</dd>' in page.text
+    assert "/v1/models</dd>" in page.text
+
+
 async def test_every_wire_of_the_meter_is_spoken(door: Door, scripted: ScriptedProvider) -> None:
     await door.house.connect(scripted, "anthropic_compatible")
     scripted.then(reply=s.text("Good day").using(10, 5))

@@ -21,6 +21,7 @@ USAGE: dict[str, Any] = {
     "chart": s.chart(24, 310_000_000),
 }
 KEYS: dict[str, Any] = {
+    "model": "anthropic/claude-sonnet-4-5",
     "programs": [
         p.program_key(),
         p.program_key(
