@@ -123,10 +123,13 @@ class Tenants:
         self._known = {row["tenant"]: self._standing(dict(row)) for row in rows}
 
     async def refresh(self, tenants: Collection[str]) -> None:
-        """Reads these tenants' rows anew: another process has changed them."""
+        """Reads these tenants' rows anew: another process has changed them. What was decided later here stays."""
         async with self._db.read() as reading:
             rows = await reading.rows(select(table).where(table.c.tenant.in_(tenants)))
-        self._known |= {row["tenant"]: self._standing(dict(row)) for row in rows}
+        for row in rows:
+            known = self._known.get(row["tenant"], self._unheard)
+            if row["version"] >= known.version:
+                self._known[row["tenant"]] = self._standing(dict(row))
 
     def _use(self, plans: Plans) -> None:
         free = plans.get(FREE)
