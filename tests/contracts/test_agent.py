@@ -16,6 +16,8 @@ from tests.agent.meter import ScriptedMeter
 from tests.agent.person import SECRET, Person
 from tests.gateway.fake_agent import FakeAgent, Memory
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(params=["real", "fake"])
 async def agent(request: pytest.FixtureRequest) -> AsyncIterator[Person]:

@@ -12,6 +12,8 @@ from tests.gateway.fake_spawner import FakeSpawner
 from tests.spawner.house import SECRET, house
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(params=["real", "fake"])
 async def spawner(

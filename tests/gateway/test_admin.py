@@ -15,6 +15,8 @@ from tests.gateway.conftest import Gateway, Serve
 from tests.gateway.routes import walk
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 async def _audit(gateway: Gateway) -> list[tuple[str, str | None, str | None, str | None]]:
     async with gateway.parts.db.read() as reading:

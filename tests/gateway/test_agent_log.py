@@ -15,6 +15,8 @@ from tests.gateway.conftest import Gateway, Serve
 from tests.gateway.misbehaving import Act, listening, says
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 
 

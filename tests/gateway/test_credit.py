@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from sqlalchemy import select
 
 from gateway import words
@@ -10,6 +11,8 @@ from metering_proxy import wire
 from tests.gateway.browser import Browser
 from tests.gateway.conftest import Gateway
 from tests.waiting import until
+
+pytestmark = pytest.mark.thorough
 
 ADA = "ada@example.org"
 

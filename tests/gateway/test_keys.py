@@ -10,6 +10,8 @@ from gateway.models import audit
 from tests.gateway.browser import Browser
 from tests.gateway.conftest import Gateway
 
+pytestmark = pytest.mark.thorough
+
 ADA, OWN = "ada@example.org", "sk-ada-pays-herself-x7Qd"
 SECRET = re.compile(r'value="(alcove-key-[A-Za-z0-9_-]+)"')
 

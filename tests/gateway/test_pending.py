@@ -8,6 +8,8 @@ from infra.kit.clock import FakeClock
 from tests.gateway.conftest import Gateway, Serve
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 async def _waiting(gateway: Gateway) -> list[str]:
     async with gateway.parts.db.read() as reading:

@@ -20,6 +20,8 @@ from tests.metering_proxy.house import MODEL, House, a_house
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 CHAT = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}
 
 

@@ -8,6 +8,8 @@ from sqlalchemy import select
 from gateway.models import audit
 from tests.gateway.conftest import Gateway
 
+pytestmark = pytest.mark.thorough
+
 KEY = "sk-live-0123456789-secret-a1B2"
 
 

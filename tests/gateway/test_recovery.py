@@ -1,5 +1,6 @@
 """The way back for who has forgotten their password."""
 
+import pytest
 from sqlalchemy import select
 
 from gateway.accounts import recovery
@@ -9,6 +10,8 @@ from infra.kit.clock import FakeClock
 from tests.gateway.browser import PASSWORD
 from tests.gateway.conftest import Gateway, Serve
 from tests.waiting import until
+
+pytestmark = pytest.mark.thorough
 
 ADA, NEW = "ada@example.org", "quite another set of words"
 

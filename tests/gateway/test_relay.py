@@ -12,6 +12,8 @@ from tests.gateway.conftest import DEPLOYMENT_SECRET, Gateway, Serve, settings_f
 from tests.gateway.misbehaving import MISBEHAVIOURS, listening, says
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 C = "c" * 26
 
 

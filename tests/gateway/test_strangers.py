@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from sqlalchemy import select
 
 from gateway.models import account, session
@@ -10,6 +11,8 @@ from tests.gateway.browser import Browser
 from tests.gateway.conftest import Gateway
 from tests.gateway.routes import walk
 from tests.waiting import until
+
+pytestmark = pytest.mark.thorough
 
 # Routes that have no id of anybody in them, and the door's token, which is its own proof.
 _FREE = {"/static/{name:path}", "/setup/{token}", "/password/{token}"}

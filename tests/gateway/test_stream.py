@@ -11,6 +11,8 @@ from tests.gateway.conftest import Gateway, Serve
 from tests.gateway.fake_agent import Memory
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 async def _awake(gateway: Gateway, email: str = "ada@example.org") -> tuple[Browser, str, Memory]:
     browser = await gateway.person(email)

@@ -1,10 +1,13 @@
 """A database that takes nothing (full, read-only, locked): who is in stays in and reads no riddles."""
 
+import pytest
 from sqlalchemy import Connection, event
 
 from tests.gateway.browser import PASSWORD, Browser
 from tests.gateway.conftest import Gateway, Serve
 from tests.waiting import until
+
+pytestmark = pytest.mark.thorough
 
 
 def _takes_nothing(gateway: Gateway) -> None:

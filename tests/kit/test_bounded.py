@@ -13,6 +13,8 @@ from starlette.responses import StreamingResponse
 from infra.kit import service
 from infra.kit.httpd.limits import Limits
 
+pytestmark = pytest.mark.thorough
+
 QUICK = Limits(head_s=0.2, body_s=0.2, write_s=0.2, head_bytes=2000)
 PATIENT = Limits(head_bytes=2000)
 HEAD = b"POST /echo HTTP/1.1\r\nHost: x\r\n"

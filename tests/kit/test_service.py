@@ -17,6 +17,8 @@ from infra.kit.relay.over_aiohttp import HttpUpstream
 from infra.kit.tracing import Tracing
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 def an_app() -> FastAPI:
     app = FastAPI(openapi_url=None)

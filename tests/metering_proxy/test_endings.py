@@ -11,6 +11,8 @@ from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import Reply, ScriptedProvider
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 _WORDS = ("one two three ", "four five six ", "seven eight nine")
 
 

@@ -17,6 +17,8 @@ from tests.metering_proxy.house import MODEL, ROW, House, Tenant, a_house
 from tests.scripted import Reply, ScriptedProvider, serve
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 _TELL = {"stream": True, "stream_options": {"include_usage": True}}
 
 

@@ -17,6 +17,8 @@ from tests import scripted as s
 from tests.metering_proxy.house import MODEL, ROW, SECRET, House, a_house
 from tests.scripted import ScriptedProvider
 
+pytestmark = pytest.mark.thorough
+
 _KEY = "sk-a-very-secret-key-9876"
 
 

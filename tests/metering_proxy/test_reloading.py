@@ -14,6 +14,8 @@ from tests.metering_proxy.house import House, a_house
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 _PLANS = """
 zone = "UTC"
 [[plan]]

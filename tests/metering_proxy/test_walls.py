@@ -16,6 +16,8 @@ from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import ScriptedProvider
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 async def _raw(path: Path, sent: bytes) -> bytes:
     """What comes back until the other side closes."""

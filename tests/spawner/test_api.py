@@ -11,6 +11,8 @@ from spawner.client import SpawnerClient
 from tests.spawner.house import SECRET, House, Working, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 async def test_caller_is_refused_when_the_secret_is_wrong(home: House) -> None:
     async with home.work() as at:

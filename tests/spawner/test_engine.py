@@ -13,6 +13,8 @@ from spawner.runtimes.process import ProcessRuntime
 from tests.spawner.house import House, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 class LateEngine(Engine):
     """Has a client of its own, so that no engine is needed."""

@@ -12,6 +12,8 @@ from infra.kit.errors import AlcoveError
 from tests.spawner.house import SECRET, House, Working, gone, tenant
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)

@@ -16,6 +16,8 @@ from infra.cli.children import Child, Spec, once, stop_in_order
 from infra.cli.home import Trouble
 from tests.waiting import stretch, until, until_sync
 
+pytestmark = pytest.mark.thorough
+
 FAKE = Path(__file__).with_name("fake_service.py")
 Make = Callable[..., Child]
 

@@ -15,6 +15,8 @@ from tests.kit.httpd.far import tunnelling
 from tests.kit.httpd.wire import GET, Client
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 CONNECT = b"CONNECT far.example:443 HTTP/1.1\r\nhost: far.example:443\r\n\r\n"
 
 
