@@ -72,7 +72,6 @@ def _ids(rows: list[dict[str, Any]]) -> list[tuple[int, str, str, str]]:
     return [(row["attempt"], row["kind"], row["provider"], row["outcome"]) for row in rows]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
 async def test_next_provider_answers_when_the_first_is_overloaded(
@@ -167,7 +166,6 @@ async def test_nothing_is_sent_again_after_the_first_word(pair: Pair, reply: Rep
     assert entry["charge_nanos"] > 0
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
 async def test_what_the_asker_did_wrong_is_the_askers(pair: Pair, status: int) -> None:
     pair.first.then(reply=s.error(status))

@@ -47,7 +47,6 @@ def test_every_limit_that_a_plan_can_have_can_be_overridden() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", _REFUSED)
 async def test_lowered_limit_refuses_and_lifted_one_does_not(
     house: House, tenant: Tenant, scripted: ScriptedProvider, name: str

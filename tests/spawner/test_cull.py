@@ -119,7 +119,6 @@ async def test_sleeper_wakes_when_its_schedule_comes_due(home: House) -> None:
         assert (await at.client.instance(who)).next_schedule_at is None
 
 
-@pytest.mark.thorough
 async def test_only_the_hung_one_stays_when_many_are_idle(home: House) -> None:
     quick, hung = [tenant() for _ in range(4)], tenant()
     (home.data(hung) / "kind").write_text("stubborn")
