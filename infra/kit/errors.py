@@ -22,6 +22,7 @@ STATUS: dict[str, int] = {
     "timeout": 504,
 }
 _CODES = {status: code for code, status in STATUS.items()}
+_DEEPEST = 16
 
 
 class AlcoveError(Exception):
@@ -56,14 +57,17 @@ class AlcoveError(Exception):
         return {"error": error}
 
 
-def _sayable(value: Any) -> Any:
-    """The value with `?` for lone surrogates: they come out of JSON escapes and cannot be sent again."""
+def _sayable(value: Any, depth: int = 0) -> Any:
+    """The value as it can be sent again: with `?` for lone surrogates, which come out of JSON escapes, and
+    with None for what lies deeper than anything of ours, as no writer of JSON takes every depth."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if isinstance(value, dict):
-        return {_sayable(key): _sayable(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_sayable(each) for each in value]
+    if isinstance(value, dict | list | tuple):
+        if depth == _DEEPEST:
+            return None
+        if isinstance(value, dict):
+            return {_sayable(key): _sayable(each, depth + 1) for key, each in value.items()}
+        return [_sayable(each, depth + 1) for each in value]
     return value
 
 

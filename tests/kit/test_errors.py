@@ -31,6 +31,17 @@ def test_error_can_be_sent_when_it_repeats_what_no_encoding_can_say() -> None:
     assert sent["details"] == {"fields": [{"field": "?", "problem": "twice"}], "?": 1}
 
 
+@pytest.mark.parametrize("depth", [15, 300, 900])
+def test_error_can_be_sent_when_its_details_are_nested_without_end(depth: int) -> None:
+    said = b'{"a":%b1%b,"reason":"r"}' % (b"[" * depth, b"]" * depth)
+    error = from_response(
+        409, {"error": {"code": "conflict", "message": "m", "details": orjson.loads(said)}}
+    )
+    sent = orjson.loads(orjson.dumps(error.body()))["error"]
+    assert (error.reason, sent["message"]) == ("r", "m")
+    assert (b"[1]" in orjson.dumps(sent)) == (depth == 15)
+
+
 def test_status_and_code_map_both_ways_when_listed() -> None:
     assert len(set(STATUS.values())) == len(STATUS)
     assert {from_response(status, None).code for status in STATUS.values()} == set(STATUS)
