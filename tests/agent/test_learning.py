@@ -65,8 +65,8 @@ def test_pasted_text_teaches_nothing() -> None:
     | st.lists(st.sampled_from([*(m for m, _ in TEACHES), *TEACHES_NOTHING])).map(" ".join)
 )
 def test_reading_never_fails_and_never_hangs_whatever_is_said(message: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     for claim in claims_in(message):
         assert claim.text.strip()
         assert claim.relation
-    assert time.monotonic() - began < 0.5
+    assert time.thread_time() - began < 0.5

@@ -88,6 +88,7 @@ async def test_browser_hears_nothing_that_an_agent_may_not_say(
             await until(lambda: gateway.parts.hub.count == 0)
 
 
+@pytest.mark.slow  # measures time
 async def test_event_of_a_million_values_is_not_read_and_holds_up_nobody(
     gateway: Gateway, tmp_path: Path
 ) -> None:

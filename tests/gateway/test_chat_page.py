@@ -25,6 +25,7 @@ async def test_chat_page_says_what_the_meter_knows(gateway: Gateway) -> None:
     assert (boot["plan"], boot["demo_model"], boot["meter_away"]) == ("Free", True, False)
 
 
+@pytest.mark.slow  # measures time
 async def test_chat_page_comes_within_a_second_when_the_meter_hangs(gateway: Gateway) -> None:
     ada = await gateway.person("ada@example.org")
     gateway.meter.hangs = True

@@ -97,6 +97,7 @@ async def test_call_is_unavailable_when_nobody_listens(tmp_path: Path) -> None:
     assert (caught.value.code, caught.value.reason) == ("unavailable", "unreachable")
 
 
+@pytest.mark.slow  # measures time
 async def test_hung_service_costs_one_long_wait_until_it_answers_again(tmp_path: Path) -> None:
     app, awake = an_app(), asyncio.Event()
 

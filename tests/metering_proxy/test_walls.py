@@ -250,6 +250,7 @@ async def _median_ms(tenant: Tenant, calls: int = 40) -> float:
     return sorted(took)[calls // 2] * 1000
 
 
+@pytest.mark.slow  # measures time
 async def test_silent_connections_at_one_socket_do_not_slow_another(
     house: House, scripted: ScriptedProvider
 ) -> None:

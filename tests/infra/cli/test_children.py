@@ -98,6 +98,7 @@ async def test_restarts_become_slower_when_a_service_keeps_dying(
     assert len(journal(tmp_path)) <= count + 1
 
 
+@pytest.mark.slow  # measures time
 async def test_service_and_what_it_started_are_killed_when_it_ignores_sigterm(
     make: Make, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ async def test_service_has_the_time_that_others_do_not_need_when_it_is_slow_to_e
     assert not (tmp_path / "told").exists()
 
 
+@pytest.mark.slow  # measures time
 async def test_services_end_in_time_when_none_listens(make: Make, tmp_path: Path) -> None:
     started = [make(name, "stubborn", stop_s=0.4) for name in ("meter", "spawner", "gateway")]
     for child in started:
