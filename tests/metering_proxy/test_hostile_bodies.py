@@ -6,6 +6,7 @@ import io
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,37 +96,39 @@ async def test_wrong_type_is_400_and_names_its_field(
 
 
 HEAD = b'{"model":"scripted-model","messages":[{"role":"user","content":"hi"}],"x":'
-HOSTILE = {
-    "arrays 100,000 deep": HEAD + b"[" * 100_000 + b"]" * 100_000 + b"}",
-    "objects 100,000 deep": HEAD + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
-    "unclosed": HEAD + b"[{" * 100_000,
-    "30 MiB of numbers": HEAD + b"[" + b"1.25," * (6 * MIB) + b"1]}",
-    "30 MiB of arrays": HEAD + b"[" + b"[]," * (10 * MIB) + b"1]}",
-    "30 MiB of objects": HEAD + b"[" + b"{}," * (10 * MIB) + b"1]}",
-    "two million members": b"{" + b",".join(b'"%d":1' % n for n in range(2_000_000)) + b"}",
-    "a number of 30 MiB": HEAD + b"9" * (30 * MIB) + b"}",
-    "a member twice": HEAD + b'1,"model":"dear"}',
-    "a member of a member twice": HEAD
+# Made when a test asks: all of them together are 140 MiB.
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "arrays 100,000 deep": lambda: HEAD + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "objects 100,000 deep": lambda: HEAD + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
+    "unclosed": lambda: HEAD + b"[{" * 100_000,
+    "30 MiB of numbers": lambda: HEAD + b"[" + b"1.25," * (6 * MIB) + b"1]}",
+    "30 MiB of arrays": lambda: HEAD + b"[" + b"[]," * (10 * MIB) + b"1]}",
+    "30 MiB of objects": lambda: HEAD + b"[" + b"{}," * (10 * MIB) + b"1]}",
+    "two million members": lambda: b"{" + b",".join(b'"%d":1' % n for n in range(2_000_000)) + b"}",
+    "a number of 30 MiB": lambda: HEAD + b"9" * (30 * MIB) + b"}",
+    "a member twice": lambda: HEAD + b'1,"model":"dear"}',
+    "a member of a member twice": lambda: HEAD
     + b'1,"stream":true,"stream_options":{"include_usage":true,"include_usage":1}}',
-    "not UTF-8": HEAD + b'"\xff"}',
+    "not UTF-8": lambda: HEAD + b'"\xff"}',
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_body_is_refused_soon_whatever_it_is(name: str) -> None:
-    began = time.process_time()
+    body = HOSTILE[name]()
+    began = time.thread_time()
     with pytest.raises(AlcoveError) as caught:
-        OpenAiChat().read(HOSTILE[name])
+        OpenAiChat().read(body)
     assert caught.value.code == "invalid"
-    assert time.process_time() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def test_form_is_refused_soon_when_its_head_never_ends() -> None:
     body = b"--b\r\n" + b"ab\r\n" * (6 * MIB) + b"\r\n\r\nx\r\n--b--"
-    began = time.process_time()
+    began = time.thread_time()
     with pytest.raises(AlcoveError):
         forms.read(body, "multipart/form-data; boundary=b")
-    assert time.process_time() - began < 1.0
+    assert time.thread_time() - began < 1.0
 
 
 def test_long_text_is_no_hostile_body() -> None:
@@ -153,7 +156,9 @@ def _rss_bytes() -> int:
 @pytest.mark.thorough
 async def test_memory_stays_flat_over_a_thousand_bad_calls(house: House, tenant: Tenant) -> None:
     small = [(path, json.dumps({**sound, **unsound}).encode()) for path, sound, unsound, _ in WRONG]
-    large = [(_CHAT, HOSTILE[name]) for name in HOSTILE if len(HOSTILE[name]) < MIB]
+    # Kept until the end, so that the heap does not move for them.
+    bodies = {name: make() for name, make in HOSTILE.items()}
+    large = [(_CHAT, body) for body in bodies.values() if len(body) < MIB]
     calls = [*small, *large]
 
     async def send(count: int) -> None:
@@ -163,13 +168,13 @@ async def test_memory_stays_flat_over_a_thousand_bad_calls(house: House, tenant:
 
     # Once each of the largest, so that what follows finds the heap as large as it will ever be.
     for name in LARGEST:
-        assert await _status(tenant, HOSTILE[name]) == 400
+        assert await _status(tenant, bodies[name]) == 400
     await send(200)
     gc.collect()
     before = _rss_bytes()
     await send(1_000)
     for name in LARGEST:
-        assert await _status(tenant, HOSTILE[name]) == 400
+        assert await _status(tenant, bodies[name]) == 400
     gc.collect()
     assert _rss_bytes() - before < 24 * MIB
 
