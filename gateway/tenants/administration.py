@@ -1,6 +1,7 @@
 """What an admin does to a tenant: plan, quota, suspension, instance. Each with a reason, each audited."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from gateway.accounts import sessions
 from gateway.relay.instances import Instances
@@ -23,37 +24,21 @@ class Administration:
         self._db, self._outbox, self._instances, self._hub = db, outbox, instances, hub
 
     async def change_plan(self, actor: Actor, tenant: str, plan: str, reason: str) -> list[str]:
-        """Puts the tenant on `plan`, which the caller has looked up at the meter. Raises `not_found`."""
-        why = audit.reason_given(reason)
-        async with self._db.transaction() as tx:
-            before = await store.change(tx, tenant, plan=plan)
-            await audit.write(
-                tx,
-                actor,
-                "plan.changed",
-                tenant=tenant,
-                reason=why,
-                before=before["plan"],
-                after=plan,
-            )
+        """Puts the tenant on `plan`, which the caller has looked up at the meter.
+
+        Raises `not_found`, `invalid` (field `reason`), `conflict`; so do the changes that follow.
+        """
+        await self._change(actor, tenant, reason, "plan.changed", "plan", plan, str)
         return await self._tell(tenant, "meter", "spawner")
 
     async def change_quota(
         self, actor: Actor, tenant: str, limit_nanos: int | None, reason: str
     ) -> list[str]:
         """Replaces the plan's monthly charge by `limit_nanos`; None gives the plan's own back."""
-        why = audit.reason_given(reason)
-        async with self._db.transaction() as tx:
-            before = await store.change(tx, tenant, quota_charge_month_nanos=limit_nanos)
-            await audit.write(
-                tx,
-                actor,
-                "quota.changed",
-                tenant=tenant,
-                reason=why,
-                before=_quota_words(before["quota_charge_month_nanos"]),
-                after=_quota_words(limit_nanos),
-            )
+        column = "quota_charge_month_nanos"
+        await self._change(
+            actor, tenant, reason, "quota.changed", column, limit_nanos, _quota_words
+        )
         problems = await self._tell(tenant, "meter")
         self._hub.tell(tenant, "quota")
         return problems + await self._tell(tenant, "spawner")
@@ -62,18 +47,7 @@ class Administration:
         self, actor: Actor, tenant: str, allowed: bool, reason: str
     ) -> list[str]:
         """Lets the tenant's assistant reach public addresses, or no longer; the plan says how much of it."""
-        why = audit.reason_given(reason)
-        async with self._db.transaction() as tx:
-            before = await store.change(tx, tenant, egress=allowed)
-            await audit.write(
-                tx,
-                actor,
-                "egress.changed",
-                tenant=tenant,
-                reason=why,
-                before=_on_or_off(before["egress"]),
-                after=_on_or_off(allowed),
-            )
+        await self._change(actor, tenant, reason, "egress.changed", "egress", allowed, _on_or_off)
         return await self._tell(tenant, "meter")
 
     async def suspend(self, actor: Actor, tenant: str, reason: str) -> list[str]:
@@ -112,6 +86,30 @@ class Administration:
             await self._instances.wake(tenant, "admin")
         else:
             await self._instances.stop(tenant)
+
+    async def _change(
+        self,
+        actor: Actor,
+        tenant: str,
+        reason: str,
+        action: str,
+        column: str,
+        value: str | int | bool | None,
+        said: Callable[[Any], str],
+    ) -> None:
+        """Changes one column of the tenant, audited with what it was before, as `said` puts it."""
+        why = audit.reason_given(reason)
+        async with self._db.transaction() as tx:
+            before = await store.change(tx, tenant, **{column: value})
+            await audit.write(
+                tx,
+                actor,
+                action,
+                tenant=tenant,
+                reason=why,
+                before=said(before[column]),
+                after=said(value),
+            )
 
     async def _end_sessions(self, scope: Scope) -> None:
         async with self._db.transaction() as tx:
