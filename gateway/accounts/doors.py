@@ -76,7 +76,7 @@ class Doors:
         """
         row = await self._prove(email, password, visitor)
         async with self._db.transaction() as tx:
-            await _must_be_active(tx, row["id"])
+            await must_be_active(tx, row["id"])
             secret = await sessions.start(tx, row["id"], visitor)
         log.info("auth.sign_in", extra={"account": row["id"], "method": "password"})
         return Entered(secret, row["is_admin"])
@@ -103,7 +103,7 @@ class Doors:
             async with self._db.transaction() as tx:
                 await admin_links.use(tx, token)
                 account_id: str = taken or await _create(tx, address, hashed, is_admin=True)
-                await _must_be_active(tx, account_id)
+                await must_be_active(tx, account_id)
                 await tx.execute(
                     update(account).where(account.c.id == account_id).values(is_admin=True)
                 )
@@ -188,7 +188,8 @@ def _taken() -> AlcoveError:
     )
 
 
-async def _must_be_active(tx: Transaction, account_id: str) -> None:
+async def must_be_active(tx: Transaction, account_id: str) -> None:
+    """Raises `forbidden` (reason `suspended`) for an account that may not come in."""
     status = await tx.value(select(tenant.c.status).where(tenant.c.account_id == account_id))
     if status != "active":
         raise AlcoveError("forbidden", "This account is suspended.", reason="suspended")

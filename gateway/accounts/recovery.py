@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Select, select, update
 from sqlalchemy.engine import RowMapping
 
-from gateway.accounts import addresses, one_time, passwords, sessions, throttle
+from gateway.accounts import addresses, doors, one_time, passwords, sessions, throttle
 from gateway.accounts.doors import Entered
 from gateway.accounts.one_time import Link, State
 from gateway.accounts.passwords import Passwords
@@ -85,12 +85,14 @@ class Recovery:
             found, row = await one_time.find(tx, password_link, token)
             one_time.must_be_ready(found)
             owner = await _owner(tx, row["account_id"])
-        if owner["status"] != "active":
-            raise AlcoveError("forbidden", "This account is suspended.", reason="suspended")
+            await doors.must_be_active(tx, owner["account_id"])
         passwords.check(password, owner["email"])
         hashed = await self._passwords.hash(password)
         async with self._db.transaction() as tx:
             await one_time.use(tx, password_link, token)
+            await doors.must_be_active(
+                tx, owner["account_id"]
+            )  # it may have been suspended meanwhile
             await tx.execute(
                 update(account)
                 .where(account.c.id == owner["account_id"])
@@ -128,5 +130,4 @@ def _owners() -> Select[*tuple[Any, ...]]:
         account.c.id.label("account_id"),
         *account.c["email", "is_admin"],
         tenant.c.id.label("tenant"),
-        tenant.c.status,
     ).join(tenant, tenant.c.account_id == account.c.id)

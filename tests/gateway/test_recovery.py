@@ -1,12 +1,17 @@
 """The way back for who has forgotten their password."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 from sqlalchemy import select
 
 from gateway.accounts import recovery
+from gateway.accounts.passwords import Passwords
+from gateway.accounts.sessions import Visitor
 from gateway.models import audit, password_link
 from gateway.tenants.audit import Actor
 from infra.kit.clock import FakeClock
+from infra.kit.errors import AlcoveError
 from tests.gateway.browser import PASSWORD
 from tests.gateway.conftest import Gateway, Serve
 from tests.waiting import until
@@ -92,6 +97,34 @@ async def test_link_opens_nothing_while_the_account_is_suspended(gateway: Gatewa
     assert (await browser.submit(path, password=NEW)).status == 403
     await root.submit(f"/admin/tenants/{theirs}/resumption", reason="sorry")
     assert (await browser.submit(path, password=NEW)).status == 303
+
+
+class _Interrupted(Passwords):
+    """Something happens while the password is being hashed."""
+
+    def __init__(self, happens: Callable[[], Awaitable[object]]) -> None:
+        super().__init__()
+        self._happens = happens
+
+    async def hash(self, password: str) -> str:
+        await self._happens()
+        return "a hash"
+
+
+async def test_link_stays_good_when_the_account_is_suspended_while_it_is_used(
+    gateway: Gateway,
+) -> None:
+    await gateway.person(ADA)
+    parts, theirs, path = gateway.parts, await gateway.tenant_of(ADA), await _link(gateway)
+    suspending = _Interrupted(
+        lambda: parts.administration.suspend(Actor(None, "test"), theirs, "spam")
+    )
+    racing = recovery.Recovery(parts.db, suspending, parts.limits)
+    token = path.rpartition("/")[2]
+    with pytest.raises(AlcoveError) as refused:
+        await racing.redeem(token, NEW, Visitor("127.0.0.1", "test"))
+    assert refused.value.reason == "suspended"
+    assert (await racing.look(token)).state == "ready"
 
 
 async def test_admin_makes_a_link_that_is_shown_once_hashed_and_audited(gateway: Gateway) -> None:
