@@ -5,45 +5,28 @@ to another service:
 
     async with db.transaction() as tx:
         await tx.execute(...)
-
-SQLite: WAL, and BEGIN IMMEDIATE for everything that writes, since a deferred transaction that
-turns into a writer fails at once with SQLITE_BUSY (https://www.sqlite.org/lang_transaction.html).
 """
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from threading import Thread
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-import aiosqlite
-from sqlalchemy import Executable, event, text
+from sqlalchemy import Executable, text
 from sqlalchemy.engine import CursorResult, RowMapping
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.elements import TextClause
 
+from infra.kit import sqlite
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.errors import AlcoveError
 
 log = logging.getLogger(__name__)
 
 Parameters = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
-_SQLITE_AWAY = frozenset(
-    (
-        sqlite3.SQLITE_BUSY,
-        sqlite3.SQLITE_LOCKED,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_FULL,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-    )
-)
 _LAST_WORDS_S = 2.0
 _PG_NOW = text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)")
 
@@ -110,8 +93,15 @@ class Database:
         self._own_clock = clock is not None
         self.url = driver_url(url)
         self.is_sqlite = self.url.startswith("sqlite")
-        self._threads = _Threads()
-        self._engine = _engine(self.url, durable, pool_size, self._threads)
+        self._threads = sqlite.Threads()
+        if self.is_sqlite:
+            self._engine = sqlite.engine(
+                self.url, self._threads, durable=durable, pool_size=pool_size
+            )
+        else:
+            self._engine = create_async_engine(
+                self.url, pool_pre_ping=True, pool_size=pool_size, max_overflow=4
+            )
         # SQLite has one writer; queueing here is fair and does not poll, its busy handler does.
         self._writer = asyncio.Lock() if self.is_sqlite else None
 
@@ -176,10 +166,10 @@ def answering() -> Iterator[None]:
 
 
 def _is_away(error: DBAPIError) -> bool:
-    """Whether the database is at fault and not what it was asked (https://www.sqlite.org/rescode.html)."""
+    """Whether the database is at fault and not what it was asked."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
-        return code & 0xFF in _SQLITE_AWAY
+        return sqlite.is_away(code)
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
 
@@ -193,78 +183,6 @@ def driver_url(url: str) -> str:
         if url.startswith(short):
             return full + url.removeprefix(short)
     return url
-
-
-class _Connection(sqlite3.Connection):
-    """SQLite ends a closed connection, and its locks, only with its last statement (sqlite3_close_v2).
-
-    A query that was cancelled leaves a statement to the garbage collector, and everybody waiting.
-    """
-
-    def close(self) -> None:
-        """Gives up what is not committed, then closes."""
-        with suppress(sqlite3.Error):
-            self.rollback()
-        super().close()
-
-
-class _Threads:
-    """The threads of SQLite's connections, one each.
-
-    A connection whose query was cancelled leaves its thread at work, and that would give its answer to
-    an event loop that has ended.
-    """
-
-    def __init__(self) -> None:
-        self._threads: set[Thread] = set()
-
-    def connect(self, *given: Any, **named: Any) -> aiosqlite.Connection:
-        """A connection, not yet begun."""
-        made = aiosqlite.connect(*given, factory=_Connection, **named)
-        thread = made._thread
-        thread.daemon = True
-        # Without `ident` it has not begun yet.
-        alive = {one for one in self._threads if one.is_alive() or one.ident is None}
-        self._threads = alive | {thread}
-        return made
-
-    async def ended(self, within_s: float) -> None:
-        """Returns when no thread has anything more to say, or after `within_s`."""
-        loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + within_s
-        # Asked again and again: a thread tells no loop that it ends.
-        while any(one.is_alive() for one in self._threads) and loop.time() < deadline_s:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
-
-
-def _engine(url: str, durable: bool, pool_size: int, threads: _Threads) -> AsyncEngine:
-    if not url.startswith("sqlite"):
-        return create_async_engine(url, pool_pre_ping=True, pool_size=pool_size, max_overflow=4)
-    engine = create_async_engine(url, pool_size=pool_size)
-
-    @event.listens_for(engine.sync_engine, "do_connect")
-    def _connecting(_dialect: Any, _record: Any, _given: Any, named: dict[str, Any]) -> None:
-        named["async_creator_fn"] = threads.connect
-
-    @event.listens_for(engine.sync_engine, "connect")
-    def _connected(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # transactions begin where "begin" below says so
-        cursor = connection.cursor()
-        for pragma in (
-            "journal_mode=WAL",
-            f"synchronous={'FULL' if durable else 'NORMAL'}",
-            "busy_timeout=10000",
-            "foreign_keys=ON",
-        ):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    @event.listens_for(engine.sync_engine, "begin")
-    def _began(connection: Any) -> None:
-        reads = connection.get_execution_options().get("alcove_read", False)
-        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-    return engine
 
 
 def sql(statement: str) -> TextClause:

@@ -26,7 +26,7 @@ KIT = [
     Defect(
         name="begin-deferred",
         why="SQLite would refuse most writes of two processes, or lose what one of them read",
-        file="infra/kit/db.py",
+        file="infra/kit/sqlite.py",
         old='"BEGIN" if reads else "BEGIN IMMEDIATE"',
         new='"BEGIN"',
         tests=(
@@ -84,9 +84,9 @@ KIT = [
     Defect(
         name="call-an-outage-a-mistake",
         why="a full disk would be a bug of ours, with no word of trying again",
-        file="infra/kit/db.py",
-        old="        return code & 0xFF in _SQLITE_AWAY\n",
-        new="        return False\n",
+        file="infra/kit/sqlite.py",
+        old="    return code & 0xFF in _AWAY\n",
+        new="    return False\n",
         tests=(f"{_DB}::test_database_is_unavailable_and_keeps_nothing_when_it_is_full",),
     ),
     Defect(
