@@ -1,7 +1,7 @@
 """Numbers, moments and sentences as people read them. The same on every page and in the stream."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -135,6 +135,11 @@ def day_start(now_at: int, zone_name: str) -> datetime:
     """Today's midnight in the zone."""
     local = moment(now_at).astimezone(ZoneInfo(zone_name))
     return local.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def midnight(day: date, zone_name: str) -> int:
+    """When the day begins in the zone, in ms. Raises `OverflowError` at the ends of what a clock can say."""
+    return at(datetime.combine(day, time(), ZoneInfo(zone_name)))
 
 
 def at(when: datetime) -> int:

@@ -4,9 +4,8 @@ Both lists are files of the meter that people review; nothing here changes them.
 entered with a reason.
 """
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -65,8 +64,8 @@ async def _asked(request: Request, sent: dict[str, str]) -> RepriceRequest:
         if tenant is None:
             raise AlcoveError("invalid", "Nobody has this address.", field="whose")
     return RepriceRequest(
-        from_at=_midnight(first, zone_name),
-        to_at=_midnight(last + timedelta(days=1), zone_name),
+        from_at=words.midnight(first, zone_name),
+        to_at=words.midnight(last + timedelta(days=1), zone_name),
         model=sent.get("model", "").strip()[:264] or None,
         tenant=tenant,
     )
@@ -123,7 +122,3 @@ def _day(sent: dict[str, str], field: str) -> date:
     if not 2000 <= found.year < 9999:
         raise AlcoveError("invalid", "This is no day of ours.", field=field)
     return found
-
-
-def _midnight(day: date, zone_name: str) -> int:
-    return words.at(datetime.combine(day, time(), ZoneInfo(zone_name)))

@@ -1,9 +1,8 @@
 """Spend of all tenants: by day and model, by provider and payer, who spent most; and the ledger as a file."""
 
 from collections.abc import AsyncIterator
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from typing import Any, Literal
-from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
@@ -29,7 +28,7 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 async def spend(request: Request, days: str = "30") -> Response:
     """The page; days are cut in the reader's zone."""
     here, zone_name = parts(request), zone(request)
-    span = int(days) if days in {str(each) for each in _SPANS} else 30
+    span = _span(days)
     today = words.day_start(here.clock.now_at(), zone_name).date()
     first = today - timedelta(days=span - 1)
     problems: list[str] = []
@@ -37,7 +36,7 @@ async def spend(request: Request, days: str = "30") -> Response:
     top: list[dict[str, Any]] = []
     by_provider: list[dict[str, Any]] = []
     try:
-        from_at = _midnight(first, zone_name)
+        from_at = words.midnight(first, zone_name)
         to_at = here.clock.now_at() + 1
         rows = await _paid_here(here, from_at, to_at, zone_name)
         top = await _top(here, from_at, to_at, zone_name)
@@ -63,21 +62,20 @@ async def export(
 ) -> Response:
     """Every entry of the span as a file, of all tenants or of one; who took it out is written down."""
     here, zone_name = parts(request), zone(request)
-    span = int(days) if days in {str(each) for each in _SPANS} else 30
+    span = _span(days)
     form: Literal["csv", "jsonl"] = "jsonl" if format == "jsonl" else "csv"
     whose = tenant if ids.is_tenant_id(tenant) else None
     if tenant and whose is None:
         raise AlcoveError("not_found", "There is no such tenant.")
     first = words.day_start(here.clock.now_at(), zone_name).date() - timedelta(days=span - 1)
     entries = here.meter.export(
-        from_at=_midnight(first, zone_name),
+        from_at=words.midnight(first, zone_name),
         to_at=here.clock.now_at() + 1,
         form=form,
         tenant=whose,
     )
-    begun = await anext(
-        entries, b""
-    )  # a meter that is away is told as an error, not as a short file
+    # Asked before the answer begins: a meter that is away is told as an error, not as a short file.
+    begun = await anext(entries, b"")
     async with here.db.transaction() as tx:
         what = f"{span} days, {form}"
         await audit.write(tx, actor(request, person), "entries.exported", tenant=whose, after=what)
@@ -87,6 +85,10 @@ async def export(
         media_type=_TYPES[form],
         headers={"content-disposition": f'attachment; filename="{name}"'},
     )
+
+
+def _span(days: str) -> int:
+    return int(days) if days in {str(each) for each in _SPANS} else 30
 
 
 async def _all(begun: bytes, entries: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -127,7 +129,3 @@ async def _top(here: Parts, from_at: int, to_at: int, zone_name: str) -> list[di
         for row in dearest
         if row.charge_nanos > 0
     ]
-
-
-def _midnight(day: date, zone_name: str) -> int:
-    return words.at(datetime.combine(day, time(), ZoneInfo(zone_name)))

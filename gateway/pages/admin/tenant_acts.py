@@ -1,8 +1,7 @@
 """What an admin does to a tenant. Each act needs a reason and is audited; its forms are on the tenant's page."""
 
 from collections.abc import Awaitable
-from datetime import date, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import date, timedelta
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -180,8 +179,7 @@ def _grant(sent: dict[str, str], zone_name: str, now_at: int) -> GrantRequest:
 
 def _after(last_day: str, zone_name: str) -> int:
     try:
-        day = date.fromisoformat(last_day) + timedelta(days=1)
-        return words.at(datetime.combine(day, time(), ZoneInfo(zone_name)))
+        return words.midnight(date.fromisoformat(last_day) + timedelta(days=1), zone_name)
     except (ValueError, OverflowError):
         raise AlcoveError("invalid", "This is no day.", field="last_day") from None
 
