@@ -156,7 +156,8 @@ def answering() -> Iterator[None]:
     except (DBAPIError, PoolTimeout, ConnectionError) as error:
         if isinstance(error, DBAPIError) and not _is_away(error):
             raise
-        log.warning("the database does not answer", extra={"why": str(error).splitlines()[0][:200]})
+        why = (str(error) or type(error).__name__).splitlines()[0][:200]
+        log.warning("the database does not answer", extra={"why": why})
         raise AlcoveError(
             "unavailable",
             "Our database does not answer just now. Nothing was changed.",

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from infra.kit.clock import FakeClock
-from infra.kit.db import Database, driver_url, sql
+from infra.kit.db import Database, answering, driver_url, sql
 from infra.kit.errors import AlcoveError
 from tests.kit.processes import at_once
 from tests.waiting import until
@@ -186,6 +186,11 @@ async def test_database_is_unavailable_when_it_is_away(url: str) -> None:
                 await tx.value(sql("SELECT 1"))
         assert (caught.value.code, caught.value.reason) == ("unavailable", "database")
     await db.close()
+
+
+def test_database_is_unavailable_when_its_connection_ends_without_a_word() -> None:
+    with pytest.raises(AlcoveError, match="does not answer"), answering():
+        raise ConnectionResetError
 
 
 async def test_database_is_unavailable_and_keeps_nothing_when_it_is_full(tmp_path: Path) -> None:
