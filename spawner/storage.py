@@ -72,8 +72,10 @@ class Storage:
         wanted = {row.tenant: self.plans.limits(row.plan).storage_bytes for row in rows}
         found = await self.runtime.stored(wanted)
         for row in rows:
-            if row.tenant in found:
-                await self._note(row, found[row.tenant])
+            stored = found.get(row.tenant)
+            as_before = stored == row.stored_bytes and refusal(row, self.plans) is None
+            if stored is not None and not as_before:
+                await self._note(row, stored)
         ratios = [found[who] / wanted[who] for who in found]
         self.metrics.stored(
             near=sum(WARNING <= ratio <= 1 for ratio in ratios),
