@@ -8,8 +8,6 @@ from agent.store.database import Tx
 from agent.transcript import Call, Exchange, Round, Turn
 from infra.kit.errors import AlcoveError
 
-IN_FLIGHT = ("queued", "running")
-
 
 def get(tx: Tx, turn_id: str) -> sqlite3.Row:
     """A turn's row. Raises `not_found`."""
