@@ -6,12 +6,13 @@ commits and none is passed over. What a note is about is read anew from its own 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from sqlalchemy import delete, insert, select, update
 
-from infra.kit.db import Database, Transaction
+from infra.kit.db import Database, Reading, Transaction
 from metering_proxy.models import change, change_clock
 
 _log = logging.getLogger(__name__)
@@ -36,6 +37,23 @@ async def note(tx: Transaction, topic: Topic, subject: str) -> None:
 async def forget(tx: Transaction) -> None:
     """Deletes notes of more than an hour ago; who has slept that long reads everything anew."""
     await tx.execute(delete(change).where(change.c.at < await tx.now_at() - _KEPT_MS))
+
+
+class InTurn:
+    """Readings of one copy, one after another: what is read in a block is to be known when the block ends.
+
+    An older reading that came late would forget, until the next change, what was decided meanwhile.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[Reading]:
+        """See `Database.read`."""
+        async with self._turn, self._db.read() as reading:
+            yield reading
 
 
 class Changes:

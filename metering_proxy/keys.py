@@ -1,7 +1,6 @@
 """Keys that open a tenant's door: those of instances, minted for one generation and dead with it, and those that
 people hold (api_keys.py makes them). Kept as digests, in rows and in memory."""
 
-import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Collection
@@ -72,14 +71,12 @@ class Keys:
         self._by_digest: dict[str, Key] = {}
         self._digests: defaultdict[str, set[str]] = defaultdict(set)
         self._used: dict[str, int] = {}
-        # What is read under it is known under it: an older reading would forget a key just minted.
-        self._reading = asyncio.Lock()
+        self._in_turn = changes.InTurn(db)
 
     async def load(self) -> list[InstanceKey]:
         """Reads every live key anew and gives those of instances."""
-        async with self._reading:
-            async with self._db.read() as reading:
-                instances, people = await _read(reading, None, self._clock.now_at())
+        async with self._in_turn.read() as reading:
+            instances, people = await _read(reading, None, self._clock.now_at())
             self._by_digest.clear()
             self._digests.clear()
             self._know([*[key.opens for key in instances], *people])
@@ -87,9 +84,8 @@ class Keys:
 
     async def refresh(self, tenants: Collection[str]) -> dict[str, set[int]]:
         """Reads these tenants' keys anew: something has changed them. Gives the generations that live."""
-        async with self._reading:
-            async with self._db.read() as reading:
-                instances, people = await _read(reading, tenants, self._clock.now_at())
+        async with self._in_turn.read() as reading:
+            instances, people = await _read(reading, tenants, self._clock.now_at())
             for tenant in tenants:
                 for digest in self._digests.pop(tenant, set()):
                     self._by_digest.pop(digest, None)

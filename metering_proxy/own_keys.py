@@ -9,7 +9,7 @@ from dataclasses import replace
 from sqlalchemy import ColumnElement, delete, insert, select
 
 from infra.kit.clock import Clock
-from infra.kit.db import Database
+from infra.kit.db import Database, Reading
 from infra.kit.seal import Sealer
 from metering_proxy import changes, wire
 from metering_proxy.models import own_key
@@ -26,16 +26,19 @@ class OwnKeys:
     def __init__(self, db: Database, sealer: Sealer, providers: Providers, clock: Clock) -> None:
         self._db, self._sealer, self._providers, self._clock = db, sealer, providers, clock
         self._keys: dict[tuple[str, str], str] = {}
+        self._in_turn = changes.InTurn(db)
 
     async def load(self) -> None:
         """Reads every row anew."""
-        self._keys = await self._read(None)
+        async with self._in_turn.read() as reading:
+            self._keys = await self._read(reading, None)
 
     async def refresh(self, tenants: Collection[str]) -> None:
         """Reads these tenants' rows anew."""
-        read = await self._read(tenants)
-        others = {name: key for name, key in self._keys.items() if name[0] not in tenants}
-        self._keys = others | read
+        async with self._in_turn.read() as reading:
+            read = await self._read(reading, tenants)
+            others = {name: key for name, key in self._keys.items() if name[0] not in tenants}
+            self._keys = others | read
 
     def applied(self, route: Route, tenant: str) -> tuple[Route, str]:
         """The route with the tenant's own key where it has one, and who pays the provider."""
@@ -82,12 +85,13 @@ class OwnKeys:
             ]
         )
 
-    async def _read(self, tenants: Collection[str] | None) -> dict[tuple[str, str], str]:
+    async def _read(
+        self, reading: Reading, tenants: Collection[str] | None
+    ) -> dict[tuple[str, str], str]:
         wanted = select(own_key)
         if tenants is not None:
             wanted = wanted.where(own_key.c.tenant.in_(tenants))
-        async with self._db.read() as reading:
-            rows = await reading.rows(wanted)
+        rows = await reading.rows(wanted)
         return {
             (row["tenant"], row["provider"]): self._sealer.open(
                 row["sealed_key"], context(row["tenant"], row["provider"])

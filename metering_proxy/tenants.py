@@ -107,6 +107,7 @@ class Tenants:
     def __init__(self, db: Database, plans: Plans, clock: Clock) -> None:
         self._db, self._clock = db, clock
         self._known: dict[str, Standing] = {}
+        self._in_turn = changes.InTurn(db)
         self._use(plans)
 
     @property
@@ -116,20 +117,17 @@ class Tenants:
 
     async def load(self, plans: Plans | None = None) -> None:
         """Reads every row anew, by other plans if given; calls under way keep what they began with."""
-        async with self._db.read() as reading:
+        async with self._in_turn.read() as reading:
             rows = await reading.rows(select(table))
-        if plans is not None:
-            self._use(plans)
-        self._known = {row["tenant"]: self._standing(dict(row)) for row in rows}
+            if plans is not None:
+                self._use(plans)
+            self._known = {row["tenant"]: self._standing(dict(row)) for row in rows}
 
     async def refresh(self, tenants: Collection[str]) -> None:
-        """Reads these tenants' rows anew: another process has changed them. What was decided later here stays."""
-        async with self._db.read() as reading:
+        """Reads these tenants' rows anew: something has changed them."""
+        async with self._in_turn.read() as reading:
             rows = await reading.rows(select(table).where(table.c.tenant.in_(tenants)))
-        for row in rows:
-            known = self._known.get(row["tenant"], self._unheard)
-            if row["version"] >= known.version:
-                self._known[row["tenant"]] = self._standing(dict(row))
+            self._known |= {row["tenant"]: self._standing(dict(row)) for row in rows}
 
     def _use(self, plans: Plans) -> None:
         free = plans.get(FREE)
@@ -171,7 +169,7 @@ class Tenants:
             kept = await tx.row(select(table).where(mine))
         assert kept is not None
         row = dict(kept)
-        self._known[tenant] = self._standing(row)
+        await self.refresh([tenant])
         return wire.Tenant(
             tenant=tenant,
             plan=row["plan"],

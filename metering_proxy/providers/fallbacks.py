@@ -20,6 +20,7 @@ class Fallbacks:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._chains: Mapping[str, tuple[str, ...]] = {}
+        self._in_turn = changes.InTurn(db)
 
     def of(self, name: str) -> tuple[str, ...]:
         """The targets of a name, in their order."""
@@ -34,14 +35,12 @@ class Fallbacks:
 
     async def load(self) -> None:
         """Reads every row anew."""
-        async with self._db.read() as reading:
-            rows = await reading.rows(
-                select(fallback).order_by(fallback.c.name, fallback.c.position)
-            )
-        chains: dict[str, tuple[str, ...]] = {}
-        for row in rows:
-            chains[row["name"]] = (*chains.get(row["name"], ()), row["target"])
-        self._chains = chains
+        ordered = select(fallback).order_by(fallback.c.name, fallback.c.position)
+        async with self._in_turn.read() as reading:
+            chains: dict[str, tuple[str, ...]] = {}
+            for row in await reading.rows(ordered):
+                chains[row["name"]] = (*chains.get(row["name"], ()), row["target"])
+            self._chains = chains
 
     async def put(self, name: str, targets: Sequence[str], known: Sequence[str]) -> wire.Fallback:
         """Replaces a chain; no targets: there is none. Live here when it returns, everywhere within a second.

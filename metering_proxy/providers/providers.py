@@ -27,6 +27,7 @@ class Providers:
     def __init__(self, db: Database, sealer: Sealer, known: Known, clock: Clock) -> None:
         self._db, self._sealer, self._known, self._clock = db, sealer, known, clock
         self._connections: dict[str, Connection] = {}
+        self._in_turn = changes.InTurn(db)
 
     @property
     def connections(self) -> Sequence[Connection]:
@@ -42,8 +43,8 @@ class Providers:
 
     async def load(self, known: Known | None = None) -> None:
         """Reads every row anew, by another price file if given; calls under way keep what they began with."""
-        self._known = known or self._known
-        async with self._db.read() as reading:
+        async with self._in_turn.read() as reading:
+            self._known = known or self._known
             self._connections = await self._read(reading)
 
     async def create(self, new: wire.NewProvider) -> Connection:

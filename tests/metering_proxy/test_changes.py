@@ -181,6 +181,26 @@ async def test_who_has_slept_while_notes_were_forgotten_reads_everything_anew(
     assert seen == [{"a", "b"}, None]
 
 
+async def test_newer_reading_of_a_copy_waits_for_the_older_one(two: tuple[House, House]) -> None:
+    db, known = two[0].db, list[str]()
+    in_turn = changes.InTurn(db)
+
+    async def newer() -> None:
+        async with in_turn.read():
+            known.append("newer")
+
+    async with db.read(), db.read(), db.read():
+        pass  # so that nobody waits for a connection
+    async with in_turn.read():
+        following = asyncio.create_task(newer())
+        for _ in range(3):  # time enough for it, were it let in
+            async with db.read() as reading:
+                await reading.value(sql("SELECT 1"))
+        known.append("older")
+    await following
+    assert known == ["older", "newer"]
+
+
 async def _note(db: Database, subject: str) -> None:
     async with db.transaction() as tx:
         await changes.note(tx, "tenant", subject)
