@@ -16,7 +16,7 @@ import uvloop
 from infra.kit import address, httpd, service, unix
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import ProtocolUpstream, RelayRequest, Upstream, end_to_end
-from infra.kit.relay.over_aiohttp import HttpUpstream
+from tests.kit.relay.over_aiohttp import HttpUpstream
 
 Tenants = dict[bytes, str]
 

@@ -13,8 +13,8 @@ from infra.kit.client import Patience, ServiceClient
 from infra.kit.errors import AlcoveError
 from infra.kit.metrics import Metrics
 from infra.kit.relay import RelayRequest
-from infra.kit.relay.over_aiohttp import HttpUpstream
 from infra.kit.tracing import Tracing
+from tests.kit.relay.over_aiohttp import HttpUpstream
 from tests.waiting import until
 
 pytestmark = pytest.mark.thorough

@@ -1,9 +1,9 @@
 """The relay: `Upstream.open(request) → response`, bytes in, the same bytes out.
 
-One interface for the gateway (browser → agent) and the meter (agent → provider), two implementations
-under one conformance suite: `ProtocolUpstream`, written straight on the event loop's protocols, which all
-use, and `over_aiohttp.HttpUpstream`, what it is compared with. Nothing here knows of tenants or money.
-Whoever opens a response closes it, whatever happens above.
+One interface for the gateway (browser → agent) and the meter (agent → provider), and `ProtocolUpstream`
+behind it, written straight on the event loop's protocols. The tests hold a second one against it, on
+aiohttp, under the same conformance suite. Nothing here knows of tenants or money. Whoever opens a response
+closes it, whatever happens above.
 """
 
 from infra.kit.relay.over_protocol import ProtocolUpstream

@@ -7,7 +7,7 @@ import pytest
 import uvloop
 
 from infra.kit.relay import ProtocolUpstream
-from infra.kit.relay.over_aiohttp import HttpUpstream
+from tests.kit.relay.over_aiohttp import HttpUpstream
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

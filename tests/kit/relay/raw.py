@@ -8,7 +8,7 @@ from pathlib import Path
 
 from infra.kit import unix
 from infra.kit.relay import ProtocolUpstream, RelayRequest, Timeouts, Upstream
-from infra.kit.relay.over_aiohttp import HttpUpstream
+from tests.kit.relay.over_aiohttp import HttpUpstream
 from tests.waiting import until
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter, bytes], Awaitable[None]]

@@ -6,7 +6,7 @@ import pytest
 
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import ProtocolUpstream, RelayRequest
-from infra.kit.relay.over_aiohttp import HttpUpstream
+from tests.kit.relay.over_aiohttp import HttpUpstream
 from tests.kit.relay.raw import OK, Kind, Raw, answers, body_of, raw_upstream
 
 LINE = b"HTTP/1.1 200 OK\r\n"

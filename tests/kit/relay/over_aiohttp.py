@@ -1,4 +1,4 @@
-"""The seam over aiohttp: dependable, and the slower of the two."""
+"""The seam over aiohttp: dependable, slower, and what the relay is held against."""
 
 import asyncio
 import contextlib
