@@ -55,9 +55,9 @@ class ApiKeys:
                 raise AlcoveError("conflict", "this key has ended", reason="ended")
             await self._check_room(tx, tenant)
             same = {**old, "models": _models(old), "replaces": key}
-            made = await self._insert(tx, tenant, same)
             ends_at = min(now_at + OVERLAP_MS, old["expires_at"] or now_at + OVERLAP_MS)
             await tx.execute(update(api_key).where(api_key.c.id == key).values(expires_at=ends_at))
+            made = await self._insert(tx, tenant, same)
         await self._keys.refresh([tenant])
         return made
 
@@ -98,6 +98,7 @@ class ApiKeys:
     async def _insert(
         self, tx: Transaction, tenant: str, asked: Mapping[str, Any]
     ) -> wire.NewApiKey:
+        """Adds a key and tells of it, as the last act of the transaction."""
         secret, models = ids.secret(PREFIX), asked["models"]
         row = {
             "id": ids.ulid(),

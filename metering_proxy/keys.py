@@ -113,7 +113,7 @@ class Keys:
         if not used:
             return
         async with self._db.transaction() as tx:
-            for digest, at in used.items():
+            for digest, at in sorted(used.items()):  # in one order, whoever else tells of them
                 before = or_(api_key.c.last_used_at.is_(None), api_key.c.last_used_at < at)
                 mine = api_key.c.digest == digest
                 await tx.execute(update(api_key).where(mine, before).values(last_used_at=at))
