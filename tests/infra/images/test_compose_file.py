@@ -35,14 +35,19 @@ def compose(*arguments: str, env_file: Path) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    env_file = tmp_path_factory.mktemp("compose") / "env"
-    env_file.write_text(content("http://127.0.0.1:8000", Path("/var/run/docker.sock"), "base:test"))
+def read(env_file: Path, *more: str) -> dict[str, Any]:
+    """The file as Compose understands it with a fresh .env, in which `more` stands too."""
+    written = content("http://127.0.0.1:8000", Path("/var/run/docker.sock"), "base:test")
+    env_file.write_text("\n".join([written, *more]))
     done = compose("config", "--format", "json", env_file=env_file)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return read(tmp_path_factory.mktemp("compose") / "env")
 
 
 def test_compose_names_make_init_in_one_line_when_there_is_no_env_file(tmp_path: Path) -> None:
@@ -121,6 +126,21 @@ def test_meter_is_given_the_time_that_it_gives_to_answers(model: dict[str, Any])
     assert given is not None
     grace_s = MeterSettings.model_fields["stream_grace_s"].default
     assert int(given[1] or 0) * 60 + int(given[2]) > grace_s
+
+
+def test_services_hear_of_what_an_operator_adds_to_env(
+    model: dict[str, Any], tmp_path: Path
+) -> None:
+    added = {
+        ("gateway", "ALCOVE_GATEWAY_SIGNUP"): "closed",
+        ("gateway", "ALCOVE_GATEWAY_TRUSTED_PROXIES"): "10.0.0.1",
+        ("spawner", "ALCOVE_CONTAINER_RUNTIME"): "runsc",
+        ("metering_proxy", "ALCOVE_SEALING_KEYS_OLD"): "ab" * 32,
+    }
+    told = read(tmp_path / "env", *(f"{name}={value}" for (_, name), value in added.items()))
+    for (service, name), value in added.items():
+        assert told["services"][service]["environment"][name] == value
+        assert model["services"][service]["environment"][name] in ("", "open")
 
 
 def test_no_service_is_given_a_secret_it_has_no_use_for(model: dict[str, Any]) -> None:
