@@ -9,8 +9,9 @@ from sqlalchemy import select
 from gateway.accounts import sessions
 from gateway.accounts.sessions import Identity
 from gateway.models import account
+from gateway.pages.form_errors import errors_of
 from gateway.pages.render import page, see_other
-from gateway.web.identity import Person, form, signed_in, visitor, written_by_our_page
+from gateway.web.identity import Person, fields, signed_in, visitor, written_by_our_page
 from gateway.web.parts import parts
 from infra.kit.errors import AlcoveError
 
@@ -44,15 +45,12 @@ async def show(request: Request, person: Person) -> Response:
 @router.post("/password")
 async def change_password(request: Request, person: Person) -> Response:
     """Changes the password; every other session ends."""
-    here, sent = parts(request), await form(request)
-    current, new = str(sent.get("current", "")), str(sent.get("password", ""))
+    here, sent = parts(request), await fields(request)
+    current, new = sent.get("current", ""), sent.get("password", "")
     try:
         ended = await here.doors.change_password(person, current, new, visitor(request))
     except AlcoveError as error:
-        if error.code not in ("invalid", "rate_limited"):
-            raise
-        field = error.details.get("field", "current")
-        return await _show(request, person, {str(field): error.message}, error.status)
+        return await _show(request, person, errors_of(error, "current"), error.status)
     here.hub.end_sessions(ended)
     return see_other(
         request, "/account", notice="The password is changed. Every other device is signed out."

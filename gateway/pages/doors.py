@@ -1,13 +1,11 @@
 """The ways in and out: sign-up, sign-in, sign-out, and the setup link of the first admin."""
 
-from typing import Any
-
 from fastapi import APIRouter, Depends, Request, Response
 
 from gateway.accounts import admin_links, sessions
 from gateway.accounts.doors import Entered
 from gateway.pages.render import page, see_other
-from gateway.web.identity import form, optional, visitor, written_by_our_page
+from gateway.web.identity import fields, optional, visitor, written_by_our_page
 from gateway.web.parts import parts
 from gateway.web.paths import local
 from infra.kit.errors import AlcoveError
@@ -60,7 +58,7 @@ async def sign_in_form(request: Request) -> Response:
 async def sign_in(request: Request) -> Response:
     """Lets in who knows the password, and sends them where they wanted to go."""
     email, password = await _typed(request)
-    target = local(text_of(await form(request), "next"))
+    target = local((await fields(request)).get("next", ""))
     try:
         entered = await parts(request).doors.sign_in(email, password, visitor(request))
     except AlcoveError as error:
@@ -150,14 +148,8 @@ async def _setup(
 
 
 async def _typed(request: Request) -> tuple[str, str]:
-    sent = await form(request)
-    return text_of(sent, "email")[:320], text_of(sent, "password")
-
-
-def text_of(sent: Any, name: str) -> str:
-    """A field of a form; empty where it is not there."""
-    value = sent.get(name)
-    return value if isinstance(value, str) else ""
+    sent = await fields(request)
+    return sent.get("email", "")[:320], sent.get("password", "")
 
 
 def errors_of(error: AlcoveError) -> dict[str, str]:

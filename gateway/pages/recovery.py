@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from gateway.pages.doors import count, enter, errors_of, refused, status_of, text_of
+from gateway.pages.doors import count, enter, errors_of, refused, status_of
 from gateway.pages.render import page
-from gateway.web.identity import form, visitor, written_by_our_page
+from gateway.web.identity import fields, visitor, written_by_our_page
 from gateway.web.parts import parts
 from infra.kit.errors import AlcoveError
 
@@ -20,7 +20,7 @@ async def show(request: Request, token: str) -> Response:
 @router.post("/{token}")
 async def redeem(request: Request, token: str) -> Response:
     """Sets the password, ends every session of the account, and lets its owner in here."""
-    here, password = parts(request), text_of(await form(request), "password")
+    here, password = parts(request), (await fields(request)).get("password", "")
     try:
         entered, ended = await here.recovery.redeem(token, password, visitor(request))
     except AlcoveError as error:

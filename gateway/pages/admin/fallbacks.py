@@ -4,18 +4,18 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from gateway.pages.form_errors import errors_of
 from gateway.pages.render import page, see_other
 from gateway.tenants import audit
-from gateway.web.identity import Admin, actor, admin, form, written_by_our_page
+from gateway.web.identity import Admin, actor, admin, fields, written_by_our_page
 from gateway.web.parts import parts
-from gateway.words import sentence
 from infra.kit.errors import AlcoveError
 
 router = APIRouter(
     prefix="/admin/fallbacks", dependencies=[Depends(admin), Depends(written_by_our_page)]
 )
 _HOME = "/admin/fallbacks"
-_MOST = 8
+_FIELDS, _MOST = ("name", "targets"), 8
 
 
 @router.get("")
@@ -27,10 +27,8 @@ async def show(request: Request) -> Response:
 @router.post("")
 async def put(request: Request, person: Admin) -> Response:
     """Replaces one chain; without targets it is gone."""
-    here, sent = parts(request), await form(request)
-    name, typed = str(sent.get("name", "")).strip(), str(sent.get("targets", ""))
-    targets = typed.split()
-    values = {"name": name, "targets": typed}
+    here, sent = parts(request), await fields(request)
+    name, targets = sent.get("name", "").strip(), sent.get("targets", "").split()
     try:
         if not name or len(name) > 264 or not name.isascii() or set(name) & set(" ?#%\\"):
             raise AlcoveError("invalid", "Name a model, or an alias of your own.", field="name")
@@ -39,10 +37,7 @@ async def put(request: Request, person: Admin) -> Response:
         before = next((f.targets for f in await here.meter.fallbacks() if f.name == name), [])
         after = await here.meter.put_fallback(name, targets)
     except AlcoveError as error:
-        if error.code not in ("invalid", "unavailable", "timeout"):
-            raise
-        field = str(error.details.get("field", "targets"))
-        return await _show(request, values, {field: _problem(error)}, error.status)
+        return await _show(request, sent, errors_of(error, "targets", _FIELDS), error.status)
     async with here.db.transaction() as tx:
         await audit.write(
             tx,
@@ -73,14 +68,8 @@ async def _show(
     context: dict[str, Any] = {
         "chains": chains,
         "models": models,
-        "values": values or {"name": "", "targets": ""},
+        "values": {name: (values or {}).get(name, "") for name in _FIELDS},
         "errors": errors or {},
         "problems": problems,
     }
     return await page(request, "admin/fallbacks.html", context, status)
-
-
-def _problem(error: AlcoveError) -> str:
-    fields = error.details.get("fields")
-    found = fields[0].get("problem") if isinstance(fields, list) and fields else None
-    return sentence(str(found or error.message))

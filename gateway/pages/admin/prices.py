@@ -11,9 +11,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from gateway import words
 from gateway.pages.admin.tenants import plans
+from gateway.pages.form_errors import errors_of
 from gateway.pages.render import page, see_other, zone
 from gateway.tenants import audit
-from gateway.web.identity import Admin, actor, admin, form, written_by_our_page
+from gateway.web.identity import Admin, actor, admin, fields, written_by_our_page
 from gateway.web.parts import parts
 from infra.kit.errors import AlcoveError
 from metering_proxy.wire import Price, Reprice, RepriceRequest
@@ -34,7 +35,7 @@ async def show(request: Request) -> Response:
 @router.post("/corrections")
 async def correct(request: Request, person: Admin) -> Response:
     """Tells what calls would cost by the prices of now; with `enter`, enters the differences."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
     enters = sent.get("step") == "enter"
     try:
         asked = await _asked(request, sent)
@@ -43,10 +44,7 @@ async def correct(request: Request, person: Admin) -> Response:
             await _audit(request, person, asked, why)
         done = await here.meter.reprice(asked.model_copy(update={"dry_run": not enters}))
     except AlcoveError as error:
-        if error.code not in ("invalid", "unavailable", "timeout"):
-            raise
-        field = str(error.details.get("field", ""))
-        return await _show(request, sent, {field: error.message}, status=error.status)
+        return await _show(request, sent, errors_of(error, "", _FIELDS), status=error.status)
     if enters:
         said = f"{words.count(done.changed)} calls are corrected by {words.money(done.charge_nanos)} of charge."
         return see_other(request, "/admin/prices", notice=said)
@@ -108,10 +106,6 @@ async def _audit(request: Request, person: Admin, asked: RepriceRequest, why: st
             reason=why,
             after=what,
         )
-
-
-async def _sent(request: Request) -> dict[str, str]:
-    return {k: v for k, v in (await form(request)).items() if isinstance(v, str)}
 
 
 def _day(sent: dict[str, str], field: str) -> date:

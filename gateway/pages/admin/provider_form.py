@@ -4,7 +4,6 @@ from typing import Any, Literal
 
 from starlette.datastructures import FormData
 
-from gateway.words import sentence
 from infra.kit import money
 from infra.kit.errors import AlcoveError
 from metering_proxy.wire import ModelRow, NewProvider, Provider, ProviderChange, ProviderKind
@@ -108,19 +107,6 @@ def changes_calls(change: ProviderChange, before: Provider) -> bool:
         or change.models not in (None, before.rows)
         or change.default_model != before.default_model
     )
-
-
-def errors(error: AlcoveError) -> dict[str, str]:
-    """The meter's refusal (or ours) by field of the form."""
-    found: dict[str, str] = {}
-    fields = error.details.get("fields")
-    for item in fields if isinstance(fields, list) else []:
-        if isinstance(item, dict):
-            name = str(item.get("field", "")).split(".")[0]
-            found[name if name in FIELDS else ""] = sentence(
-                str(item.get("problem", error.message))
-            )
-    return found or {"": error.message}
 
 
 def _name(sent: FormData) -> str:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from starlette.datastructures import FormData
 
 from gateway.pages.admin import provider_form
+from gateway.pages.form_errors import errors_of
 from gateway.pages.render import page, see_other, wants_part
 from gateway.tenants import audit
 from gateway.web.identity import Admin, actor, admin, form, written_by_our_page
@@ -19,7 +20,6 @@ router = APIRouter(
 )
 
 _HOME = "/admin/providers"
-_FORM_ERRORS = ("invalid", "conflict", "unavailable", "timeout")
 
 
 @router.get("")
@@ -152,9 +152,7 @@ def _with_finding(request: Request, said: str, found: Probe) -> Response:
 async def _refused(
     request: Request, provider: Provider | None, sent: FormData, error: AlcoveError
 ) -> Response:
-    if error.code not in _FORM_ERRORS:
-        raise error
-    errors = provider_form.errors(error)
+    errors = errors_of(error, "", provider_form.FIELDS)
     return await _form(request, provider, provider_form.typed(sent), errors, error.status)
 
 

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from gateway import words
 from gateway.pages.admin.tenant import show
+from gateway.pages.form_errors import errors_of
 from gateway.pages.render import see_other, zone
-from gateway.web.identity import Admin, actor, admin, form, written_by_our_page
+from gateway.web.identity import Admin, actor, admin, fields, written_by_our_page
 from gateway.web.parts import parts
 from infra.kit import ids, money
 from infra.kit.errors import AlcoveError
@@ -23,7 +24,7 @@ _MOST_USD = 1_000_000
 @router.post("/plan")
 async def change_plan(request: Request, person: Admin, tenant: str) -> Response:
     """Puts the tenant on another plan."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
     plan = sent.get("plan", "")
 
     async def act() -> list[str]:
@@ -39,7 +40,7 @@ async def change_plan(request: Request, person: Admin, tenant: str) -> Response:
 @router.post("/quota")
 async def change_quota(request: Request, person: Admin, tenant: str) -> Response:
     """Sets the month's charge by hand, or gives the plan's own back."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
 
     async def act() -> list[str]:
         typed = sent.get("limit_usd", "").strip()
@@ -54,7 +55,7 @@ async def change_quota(request: Request, person: Admin, tenant: str) -> Response
 @router.post("/suspension")
 async def suspend(request: Request, person: Admin, tenant: str) -> Response:
     """Suspends the tenant."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
     act = here.administration.suspend(actor(request, person), tenant, sent.get("reason", ""))
     return await _acted(request, tenant, "suspension", act, "The tenant is suspended.")
 
@@ -62,7 +63,7 @@ async def suspend(request: Request, person: Admin, tenant: str) -> Response:
 @router.post("/resumption")
 async def resume(request: Request, person: Admin, tenant: str) -> Response:
     """Lets the tenant in again."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
     act = here.administration.resume(actor(request, person), tenant, sent.get("reason", ""))
     return await _acted(request, tenant, "resumption", act, "The tenant can sign in again.")
 
@@ -70,7 +71,7 @@ async def resume(request: Request, person: Admin, tenant: str) -> Response:
 @router.post("/egress")
 async def change_egress(request: Request, person: Admin, tenant: str) -> Response:
     """Opens or closes the way out to public addresses."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
     allowed = sent.get("allowed") == "on"
     act = here.administration.change_egress(
         actor(request, person), tenant, allowed, sent.get("reason", "")
@@ -82,7 +83,7 @@ async def change_egress(request: Request, person: Admin, tenant: str) -> Respons
 @router.post("/grants")
 async def give_credit(request: Request, person: Admin, tenant: str) -> Response:
     """Gives money beside the plan. The form brings the grant's id: sent twice, it is given once."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
 
     async def act() -> list[str]:
         asked = _grant(sent, zone(request), here.clock.now_at())
@@ -97,7 +98,7 @@ async def give_credit(request: Request, person: Admin, tenant: str) -> Response:
 @router.post("/grants/{grant}/revocation")
 async def revoke_credit(request: Request, person: Admin, tenant: str, grant: str) -> Response:
     """Takes back what is left of a grant."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
 
     async def act() -> list[str]:
         await here.credit.revoke(actor(request, person), tenant, grant, sent.get("reason", ""))
@@ -109,14 +110,12 @@ async def revoke_credit(request: Request, person: Admin, tenant: str, grant: str
 @router.post("/password-links")
 async def make_password_link(request: Request, person: Admin, tenant: str) -> Response:
     """A link for a new password, on this one page and never again."""
-    here, sent = parts(request), await _sent(request)
+    here, sent = parts(request), await fields(request)
     try:
         link = await here.recovery.offer(actor(request, person), tenant, sent.get("reason", ""))
     except AlcoveError as error:
-        if error.code != "invalid":
-            raise
         return await show(
-            request, tenant, "password", {"reason": error.message}, _typed(sent), error.status
+            request, tenant, "password", errors_of(error, "reason"), sent, error.status
         )
     url = f"{here.settings.public_url}/password/{link.token}"
     return await show(request, tenant, link={"url": url, "expires_at": link.expires_at})
@@ -125,7 +124,7 @@ async def make_password_link(request: Request, person: Admin, tenant: str) -> Re
 @router.post("/instance")
 async def instance(request: Request, person: Admin, tenant: str) -> Response:
     """Wakes or stops the tenant's assistant."""
-    here, action = parts(request), (await _sent(request)).get("action")
+    here, action = parts(request), (await fields(request)).get("action")
     if action not in ("wake", "stop"):
         raise AlcoveError("invalid", "An assistant can be woken or stopped.")
     try:
@@ -147,11 +146,8 @@ async def _acted(
     try:
         problems = await act
     except AlcoveError as error:
-        if error.code not in ("invalid", "conflict", "unavailable", "timeout"):
-            raise
-        field = str(error.details.get("field", "reason"))
-        values = _typed(await _sent(request))
-        return await show(request, tenant, form_name, {field: error.message}, values, error.status)
+        errors, typed = errors_of(error, "reason"), await fields(request)
+        return await show(request, tenant, form_name, errors, typed, error.status)
     parts(request).quotas.forget(tenant)  # the page that follows shows what was decided
     return see_other(
         request, f"/admin/tenants/{tenant}", notice=notice, error=" ".join(problems) or None
@@ -192,11 +188,3 @@ def _nanos(typed: str, field: str) -> int:
     if nanos > _MOST_USD * money.NANOS_PER_USD:
         raise AlcoveError("invalid", "At most a million dollars.", field=field)
     return nanos
-
-
-async def _sent(request: Request) -> dict[str, str]:
-    return {k: v for k, v in (await form(request)).items() if isinstance(v, str)}
-
-
-def _typed(sent: dict[str, str]) -> dict[str, str]:
-    return {k: v for k, v in sent.items() if not k.startswith("x-")}
