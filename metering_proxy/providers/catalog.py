@@ -33,9 +33,7 @@ class Catalog:
 
     async def connections(self) -> Sequence[Connection]:
         """All connections, disabled ones too."""
-        found = await self._detection.connections()
-        ordered = sorted(found, key=lambda c: (c.kind.name == "local-embeddings", c.demo))
-        return [*self._providers.connections, *ordered]
+        return [*self._providers.connections, *await self._detection.connections()]
 
     async def routes(self, name: str, wire_name: str, kind: Kind, at: int) -> list[Route]:
         """The one model that `name` means, for that wire, and those that are called in its place, in their order.

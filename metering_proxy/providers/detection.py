@@ -51,7 +51,10 @@ class Detection:
         self._refresh: asyncio.Task[None] | None = None
 
     async def connections(self) -> tuple[Connection, ...]:
-        """What answered last; asked anew, in the background where the last answer can still be used."""
+        """What answered last, people's own servers before those of the deployment.
+
+        Asked anew, in the background where the last answer can still be used.
+        """
         age_s = time.monotonic() - self._asked_s
         if age_s > _FRESH_S and (self._refresh is None or self._refresh.done()):
             self._refresh = asyncio.create_task(self.refresh(), name="provider-detection")
@@ -67,8 +70,8 @@ class Detection:
     async def refresh(self) -> None:
         """Asks every server now."""
         asked = [
-            *(self._ask_built_in(kind, url) for kind, url in self._built_in),
             *(self._ask_loopback(url) for url in self._loopback),
+            *(self._ask_built_in(kind, url) for kind, url in self._built_in),
         ]
         answers = await asyncio.gather(*asked)
         self._found = tuple(found for found in answers if found is not None)

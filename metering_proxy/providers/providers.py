@@ -32,7 +32,7 @@ class Providers:
     @property
     def connections(self) -> Sequence[Connection]:
         """All of them, the default one first, then in the order of their making."""
-        return sorted(self._connections.values(), key=lambda c: not c.is_default)
+        return list(self._connections.values())
 
     def get(self, connection: str) -> Connection:
         """The connection of that id. Raises `not_found`."""
@@ -186,7 +186,8 @@ class Providers:
             )
 
     async def _read(self, reading: Reading) -> dict[str, Connection]:
-        rows = await reading.rows(select(provider).order_by(provider.c.created_at, provider.c.id))
+        default_first = (provider.c.is_default.desc(), provider.c.created_at, provider.c.id)
+        rows = await reading.rows(select(provider).order_by(*default_first))
         priced = await reading.rows(
             select(
                 provider_model,
