@@ -190,17 +190,3 @@ def _parse(raw: bytes) -> Any:
         return orjson.loads(raw) if raw else None
     except (orjson.JSONDecodeError, json.JSONDecodeError):
         return None
-
-
-async def until_answers(client: ServiceClient, *, timeout_s: float) -> None:
-    """Waits until the service says that it is ready; raises its last answer after `timeout_s`."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
-    while True:
-        try:
-            await client.call("GET", "/readyz", timeout_s=2)
-        except AlcoveError:
-            if asyncio.get_running_loop().time() >= deadline:
-                raise
-            await asyncio.sleep(0.05)
-        else:
-            return

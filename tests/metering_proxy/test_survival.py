@@ -15,8 +15,8 @@ import pytest
 
 from infra.kit import client as kit_client
 from infra.kit import ids
-from infra.kit.client import until_answers
 from infra.kit.db import Database, sql
+from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from metering_proxy.client import MeterClient
 from metering_proxy.ledger.verify import verify
@@ -78,7 +78,7 @@ class Place:
         process = await self._start()
         client = MeterClient(f"unix://{self.root}/control.sock", SECRET)
         try:
-            await until_answers(client.service, timeout_s=40)
+            await until(lambda: _answers(client), timeout_s=40, what="a meter that is ready")
             yield Process(process, client)
         finally:
             await client.close()
@@ -91,6 +91,14 @@ class Place:
             return await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "metering_proxy", *verb, env=self.environment(), stdout=log, stderr=log
             )  # fmt: skip
+
+
+async def _answers(client: MeterClient) -> bool:
+    try:
+        await client.service.call("GET", "/readyz", timeout_s=2)
+    except AlcoveError:
+        return False
+    return True
 
 
 @pytest.fixture
