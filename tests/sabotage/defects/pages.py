@@ -30,7 +30,7 @@ PAGES = [
     Defect(
         name="keep-an-own-key-that-failed",
         why="a person's calls would fail on a key that was known to be refused",
-        file="gateway/pages/keys.py",
+        file="gateway/pages/key_acts.py",
         old="        if not tested.ok:\n",
         new="        if not tested.ok and found.local:\n",
         tests=("tests/gateway/test_keys.py",),
