@@ -8,10 +8,17 @@ from playwright.async_api import Browser, async_playwright
 from tests.browser.chat_page import ChatPage
 from tests.browser.chromium import ARGUMENTS
 from tests.journeys.conftest import pytest_runtest_makereport
-from tests.journeys.fixtures import databases, house, house_settings
+from tests.journeys.fixtures import agent_image, databases, house, house_settings, runtime
 from tests.journeys.house import House
 
-__all__ = ["databases", "house", "house_settings", "pytest_runtest_makereport"]
+__all__ = [
+    "agent_image",
+    "databases",
+    "house",
+    "house_settings",
+    "pytest_runtest_makereport",
+    "runtime",
+]
 
 
 @pytest.fixture

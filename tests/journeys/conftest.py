@@ -4,10 +4,10 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.journeys.fixtures import databases, house, house_settings, pair
+from tests.journeys.fixtures import agent_image, databases, house, house_settings, pair, runtime
 from tests.journeys.house import House
 
-__all__ = ["databases", "house", "house_settings", "pair"]
+__all__ = ["agent_image", "databases", "house", "house_settings", "pair", "runtime"]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,21 +2,18 @@
 was removed by hand is replaced."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.kit import ids
 from tests import scripted as s
+from tests.docker.conftest import labelled
 from tests.journeys import evidence
-from tests.journeys.house import House, sqlite_databases
+from tests.journeys.house import House
 from tests.journeys.person import Person
-from tests.missing import lacks
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
-IMAGE = "alcove-agent:local"
 
 # Run inside a tenant's container: what it can see and reach, as JSON.
 LOOK = """
@@ -48,35 +45,6 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture
-async def house(
-    tmp_path: Path, deployment: str, scripted: s.ScriptedProvider, docker_client: Any
-) -> AsyncIterator[House]:
-    """A house whose agents are containers."""
-    if not docker_client.images.list(IMAGE):
-        lacks(f"no image {IMAGE}", "make images")
-    root = tmp_path / "house"
-    built = House(root, deployment, sqlite_databases(tmp_path), runtime="docker")
-    try:
-        await built.start()
-        await built.connect(scripted)
-        yield built
-    finally:
-        await built.close()
-        for volume in docker_client.volumes.list():
-            if deployment in str(volume.attrs.get("Labels")):
-                volume.remove(force=True)
-
-
-def containers(client: Any, deployment: str) -> list[Any]:
-    """This deployment's containers, running or not."""
-    return [
-        container
-        for container in client.containers.list(all=True)
-        if deployment in container.labels.values()
-    ]
-
-
 async def test_agent_in_a_container_answers_and_reaches_nothing_else(
     house: House, scripted: s.ScriptedProvider, docker_client: Any
 ) -> None:
@@ -91,7 +59,7 @@ async def test_agent_in_a_container_answers_and_reaches_nothing_else(
             "hello",
             "hello from inside",
         ]
-    [container] = containers(docker_client, house.deployment)
+    [container] = labelled(docker_client, house.deployment)
     code, output = container.exec_run(["python3", "-c", LOOK])
     assert code == 0, output
     found = json.loads(output)
@@ -117,13 +85,13 @@ async def test_container_is_replaced_at_the_next_message_when_it_was_removed_by_
         await ada.wake()
         async with ada.tab() as tab:
             await tab.ended((await ada.say("before", conversation))["turn_id"])
-            [container] = containers(docker_client, house.deployment)
+            [container] = labelled(docker_client, house.deployment)
             container.remove(force=True)
             await ada.say("after", conversation)
             await ada.answered(conversation, 2)
         texts = [m["text"] for m in await ada.messages(conversation)]
     assert texts == ["before", "one", "after", "two"]
-    [replaced] = containers(docker_client, house.deployment)
+    [replaced] = labelled(docker_client, house.deployment)
     assert replaced.id != container.id
 
 
@@ -136,7 +104,7 @@ async def test_container_lives_on_when_a_service_is_killed_in_mid_answer(
     async with Person(house.url) as ada:
         await ada.sign_up()
         await ada.wake()
-        [before] = containers(docker_client, house.deployment)
+        [before] = labelled(docker_client, house.deployment)
         async with ada.tab() as tab:
             turn = (await ada.say("tell me", conversation))["turn_id"]
             await gate.reached()
@@ -146,15 +114,14 @@ async def test_container_lives_on_when_a_service_is_killed_in_mid_answer(
             gate.open()
             ending = await tab.ended(turn)
         shown = [(m["text"], m["state"]) for m in await ada.messages(conversation)][1:]
-    if (
-        victim == "metering_proxy"
-    ):  # what went through it is cut; the person is told, and may try again
+    if victim == "metering_proxy":
+        # What went through it is cut; the person is told, and may try again.
         assert (ending["type"], ending["retryable"]) == ("RUN_ERROR", True)
         assert shown == [("one ", "failed")]
     else:
         assert ending["type"] == "RUN_FINISHED"
         assert shown == [("one two", "complete")]
-    [after] = containers(docker_client, house.deployment)
+    [after] = labelled(docker_client, house.deployment)
     assert (after.id, after.attrs["State"]["StartedAt"]) == (
         before.id,
         before.attrs["State"]["StartedAt"],
@@ -170,7 +137,7 @@ async def test_turn_says_that_it_was_interrupted_when_its_container_is_killed(
     async with Person(house.url) as ada:
         await ada.sign_up()
         await ada.wake()
-        [before] = containers(docker_client, house.deployment)
+        [before] = labelled(docker_client, house.deployment)
         async with ada.tab() as tab:
             turn = (await ada.say("tell me", conversation))["turn_id"]
             await gate.reached()
@@ -181,7 +148,7 @@ async def test_turn_says_that_it_was_interrupted_when_its_container_is_killed(
         assert (ending["type"], ending["code"]) == ("RUN_ERROR", "interrupted")
         shown = [(m["text"], m["state"]) for m in await ada.messages(conversation)][1:]
     assert shown == [("one ", "interrupted")]
-    [after] = containers(docker_client, house.deployment)
+    [after] = labelled(docker_client, house.deployment)
     assert after.id != before.id
     await evidence.all_settled(house)
     assert len(await evidence.entries(house, await evidence.tenant_of(house, ada.email))) == 1

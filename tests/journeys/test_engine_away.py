@@ -2,7 +2,7 @@
 nothing were, who is not is told and kept, and all is well when the engine is."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,41 +11,34 @@ import pytest
 from infra.kit import ids
 from infra.kit.errors import AlcoveError
 from tests import scripted as s
+from tests.docker.conftest import labelled
 from tests.journeys import evidence
 from tests.journeys.engine_door import MOODS, Door, Mood, door
-from tests.journeys.house import House, sqlite_databases
+from tests.journeys.house import House
 from tests.journeys.person import Person
-from tests.journeys.test_docker import IMAGE, containers
-from tests.missing import lacks
 from tests.waiting import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 
 @pytest.fixture
-async def engine(tmp_path: Path, docker_client: Any) -> AsyncIterator[Door]:
+async def engine(tmp_path: Path) -> AsyncIterator[Door]:
     """The door to the engine."""
-    if not docker_client.images.list(IMAGE):
-        lacks(f"no image {IMAGE}", "make images")
     async with door(tmp_path / "engine.sock") as made:
         yield made
 
 
 @pytest.fixture
-async def house(
-    tmp_path: Path, deployment: str, scripted: s.ScriptedProvider, engine: Door
-) -> AsyncIterator[House]:
-    """A house whose spawner knows the engine by the door alone."""
-    settings = {"DOCKER_HOST": f"unix://{tmp_path}/engine.sock"}
-    root = tmp_path / "house"
-    built = House(root, deployment, sqlite_databases(tmp_path), "docker", settings=settings)
-    try:
-        await built.start()
-        await built.connect(scripted)
-        yield built
-    finally:
-        engine.be("opens")
-        await built.close()
+def house_settings(engine: Door, tmp_path: Path) -> dict[str, str]:
+    """The spawner knows the engine by the door alone."""
+    return {"DOCKER_HOST": f"unix://{tmp_path}/engine.sock"}
+
+
+@pytest.fixture(autouse=True)
+def mended(house: House, engine: Door) -> Iterator[None]:
+    """The house closes with an engine that answers, however its test ended."""
+    yield
+    engine.be("opens")
 
 
 async def answered_at_last(person: Person, conversation: str) -> None:
@@ -87,7 +80,7 @@ async def test_everybody_is_served_or_kept_when_the_engine_misbehaves(
             await person.wake()
         tenant = await evidence.tenant_of(house, ada.email)
         other = await evidence.tenant_of(house, eve.email)
-        before = {one.id for one in containers(docker_client, house.deployment)}
+        before = {one.id for one in labelled(docker_client, house.deployment)}
         async with ada.tab() as tab:
             turn = (await ada.say("tell me", conversation))["turn_id"]
             await gate.reached()
@@ -105,7 +98,7 @@ async def test_everybody_is_served_or_kept_when_the_engine_misbehaves(
                 await house.spawner.stop(other)
             instance = await house.spawner.instance(tenant)
             assert (instance.state, instance.generation) == ("ready", 1)
-            assert before <= {one.id for one in containers(docker_client, house.deployment)} or (
+            assert before <= {one.id for one in labelled(docker_client, house.deployment)} or (
                 mood in ("dawdles", "forgets")  # it was slow, or blind, and yet did as it was told
             )
             engine.be("opens")
@@ -118,7 +111,7 @@ async def test_everybody_is_served_or_kept_when_the_engine_misbehaves(
             turn = (await ada.say("hello", conversation))["turn_id"]
             await tab.ended(turn)
         assert (await house.spawner.instance(tenant)).generation == 1
-        assert len(containers(docker_client, house.deployment)) == 2
+        assert len(labelled(docker_client, house.deployment)) == 2
     await evidence.all_settled(house)
 
 

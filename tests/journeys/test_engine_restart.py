@@ -4,46 +4,32 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from infra.kit import ids
 from tests import scripted as s
+from tests.docker.conftest import labelled
 from tests.journeys import evidence
-from tests.journeys.house import House, sqlite_databases
+from tests.journeys.house import House
 from tests.journeys.person import Person
 from tests.journeys.private_engine import PrivateEngine, private_engine
-from tests.journeys.test_docker import IMAGE, containers
-from tests.missing import lacks
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 
 @pytest.fixture
-async def engine(docker_client: Any) -> AsyncIterator[PrivateEngine]:
+async def engine(agent_image: str) -> AsyncIterator[PrivateEngine]:
     """An engine of the test's own that has the agent's image."""
-    if not docker_client.images.list(IMAGE):
-        lacks(f"no image {IMAGE}", "make images")
     root = Path(tempfile.mkdtemp(prefix="alc-e-", dir="/var/tmp"))
-    async with private_engine(root, IMAGE) as made:
+    async with private_engine(root, agent_image) as made:
         yield made
 
 
 @pytest.fixture
-async def house(
-    tmp_path: Path, deployment: str, scripted: s.ScriptedProvider, engine: PrivateEngine
-) -> AsyncIterator[House]:
-    """A house on that engine."""
-    settings = {"DOCKER_HOST": engine.url}
-    root = tmp_path / "house"
-    built = House(root, deployment, sqlite_databases(tmp_path), "docker", settings=settings)
-    try:
-        await built.start()
-        await built.connect(scripted)
-        yield built
-    finally:
-        await built.close()
+def house_settings(engine: PrivateEngine) -> dict[str, str]:
+    """The house is on that engine."""
+    return {"DOCKER_HOST": engine.url}
 
 
 @pytest.mark.parametrize("ends", ["killed", "stopped"])
@@ -80,7 +66,7 @@ async def test_conversation_is_whole_when_the_engine_is_restarted_in_mid_answer(
         assert shown[-1] == ("assistant", "complete")
     client = docker.DockerClient(base_url=engine.url)
     try:
-        assert len(await asyncio.to_thread(containers, client, house.deployment)) == 1
+        assert len(await asyncio.to_thread(labelled, client, house.deployment)) == 1
     finally:
         client.close()
     await evidence.all_settled(house)

@@ -16,15 +16,13 @@ import pytest
 from infra.kit import ids
 from tests import scripted as s
 from tests.journeys import evidence, hostile
-from tests.journeys.house import House, sqlite_databases
+from tests.journeys.house import House
 from tests.journeys.person import Person, Tab
-from tests.journeys.test_docker import IMAGE
-from tests.missing import lacks
-from tests.waiting import until
+from tests.waiting import stretch, until
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
-_DOCKERFILE = f"""
-FROM {IMAGE}
+_DOCKERFILE = """
+FROM {base}
 COPY hostile.py /hostile.py
 CMD ["python", "/hostile.py"]
 """
@@ -32,14 +30,12 @@ MADE = "alcove-test-hostile:local"
 
 
 @pytest.fixture(scope="module")
-def image(docker_client: Any) -> str:
+def image(docker_client: Any, agent_image: str) -> str:
     """The agent's image, with an agent in it that its tenant can make hostile."""
-    if not docker_client.images.list(IMAGE):
-        lacks(f"no image {IMAGE}", "make images")
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w") as tar:
         for name, raw in (
-            ("Dockerfile", _DOCKERFILE.encode()),
+            ("Dockerfile", _DOCKERFILE.format(base=agent_image).encode()),
             ("hostile.py", Path(hostile.__file__).read_bytes()),
         ):
             entry = tarfile.TarInfo(name)
@@ -51,20 +47,9 @@ def image(docker_client: Any) -> str:
 
 
 @pytest.fixture
-async def house(
-    tmp_path: Path, deployment: str, scripted: s.ScriptedProvider, image: str
-) -> AsyncIterator[House]:
-    """A house of containers whose agents are real until their tenant's data says otherwise."""
-    settings = {"ALCOVE_AGENT_IMAGE": image}
-    built = House(
-        tmp_path / "house", deployment, sqlite_databases(tmp_path), "docker", settings=settings
-    )
-    try:
-        await built.start()
-        await built.connect(scripted)
-        yield built
-    finally:
-        await built.close()
+def house_settings(image: str) -> dict[str, str]:
+    """Agents are real until their tenant's data says otherwise."""
+    return {"ALCOVE_AGENT_IMAGE": image}
 
 
 async def _bothers(eve: Person) -> None:
@@ -103,7 +88,7 @@ async def slowest_answer_s(house: House, times: int = 40) -> float:
             async with nobody.get(f"{house.url}/livez") as response:
                 assert response.status == 200
             longest_s = max(longest_s, time.monotonic() - began_s)
-            await asyncio.sleep(0.02)  # to sample, not to wait
+            await stretch(0.02)
     return longest_s
 
 
