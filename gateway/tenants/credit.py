@@ -33,6 +33,9 @@ class Credit:
             await self._meter.put_grant(tenant, grant, asked)
         except AlcoveError as error:
             await self._write(actor, "credit.not_given", tenant, error.message, before=what)
+            if error.reason == "grant":
+                problem = "This was given before, on other terms. Load the page again to give more."
+                raise AlcoveError("conflict", problem) from error
             raise
         self._hub.tell(tenant, "quota")
 

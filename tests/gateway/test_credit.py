@@ -86,6 +86,22 @@ async def test_failed_gift_is_in_the_record_beside_its_attempt(gateway: Gateway)
     assert [row["action"] for row in rows][-2:] == ["credit.given", "credit.not_given"]
 
 
+async def test_gift_in_doubt_is_given_once_when_its_form_is_sent_again(gateway: Gateway) -> None:
+    root = await gateway.admin()
+    await gateway.person(ADA)
+    path = f"/admin/tenants/{await gateway.tenant_of(ADA)}"
+    page = await root.visit(path)
+    first = re.findall(r'name="grant" value="([^"]+)"', page.text)
+    gateway.meter.away = True
+    doubtful = await root.submit(f"{path}/grants", grant=first[0], amount_usd="5", reason="why not")
+    again = re.findall(r'name="grant" value="([^"]+)"', doubtful.text)
+    assert again == first
+    gateway.meter.away = False
+    assert await _given(root, path, grant=again[0], amount_usd="5") == 303
+    assert await _given(root, path, grant=again[0], amount_usd="6") == 409
+    assert list(gateway.meter.people.grants) == first
+
+
 async def test_what_is_left_of_credit_is_taken_back(gateway: Gateway) -> None:
     root, ada = await gateway.admin(), await gateway.person(ADA)
     theirs = await gateway.tenant_of(ADA)

@@ -98,7 +98,7 @@ async def show(
         "by_model": report.by_model(charged, with_cost=True),
         "instance": instance and instance.model_dump(exclude={"url", "owner_uid"}),
         "grants": grants,
-        "new_grant": ids.ulid(),
+        "new_grant": (values or {}).get("grant") or ids.ulid(),
         "ways_out": ways_out and ways_out.model_dump(),
         "keys": keys,
         "audit": [

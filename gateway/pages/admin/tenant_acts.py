@@ -82,7 +82,9 @@ async def change_egress(request: Request, person: Admin, tenant: str) -> Respons
 
 @router.post("/grants")
 async def give_credit(request: Request, person: Admin, tenant: str) -> Response:
-    """Gives money beside the plan. The form brings the grant's id: sent twice, it is given once."""
+    """Gives money beside the plan. The form brings the grant's id, and keeps it while it is shown with what
+    was wrong: sent twice, also after an answer that did not come, it is given once.
+    """
     here, sent = parts(request), await fields(request)
 
     async def act() -> list[str]:
