@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from gateway.models import account, session
 from infra.kit import ids
+from metering_proxy.wire import GrantRequest
 from tests.gateway.browser import Browser
 from tests.gateway.conftest import Gateway
 from tests.gateway.routes import walk
@@ -44,7 +45,7 @@ async def _ids_of(gateway: Gateway, browser: Browser, email: str) -> dict[str, s
         "session_id": session_id,
         "provider": "p1",
         "key": await _key_of(gateway, browser, tenant),
-        "grant": ids.ulid(),
+        "grant": await _grant_of(gateway, tenant),
         "call": gateway.meter.books.called(tenant).id,
     }
 
@@ -53,6 +54,11 @@ async def _key_of(gateway: Gateway, browser: Browser, tenant: str) -> str:
     await browser.submit("/account/keys/programs", name="laptop", lasts="", models="")
     [key] = gateway.meter.people.api_keys[tenant]
     return key.id
+
+
+async def _grant_of(gateway: Gateway, tenant: str) -> str:
+    given = GrantRequest(amount_nanos=1_000_000_000)
+    return (await gateway.parts.meter.put_grant(tenant, ids.ulid(), given)).id
 
 
 async def test_stranger_gets_404_for_every_id_on_every_route(gateway: Gateway) -> None:
@@ -82,6 +88,11 @@ async def test_stranger_gets_404_for_every_id_on_every_route(gateway: Gateway) -
             assert answer.status == 404, (method, path, answer.status, answer.text[:300])
     assert walked >= 20
     assert (dict(ada_memory.conversations), ada_memory.seq) == before
+    people = gateway.meter.people
+    assert people.grants[hers["grant"]].revoked_at is None
+    assert [(key.id, key.revoked_at) for key in people.api_keys[hers["tenant"]]] == [
+        (hers["key"], None)
+    ]
     waiting = (await ada.api("GET", "/api/pending-messages")).json["messages"]
     assert [each["client_message_id"] for each in waiting] == ["m2"]
     assert (await ada.visit("/account")).status == 200

@@ -7,6 +7,8 @@ from fastapi.routing import iter_route_contexts
 
 from gateway.app import create_app
 from gateway.settings import GatewaySettings
+from infra.kit import ids
+from metering_proxy.wire import GrantRequest
 from tests.journeys import evidence
 from tests.journeys.fixtures import ON_BOTH
 from tests.journeys.house import House, agent_pids
@@ -53,10 +55,8 @@ NOT_OF_A_PERSON = {
     ("POST", "/setup/{token}"),
     ("GET", "/password/{token}"),
     ("POST", "/password/{token}"),
-    (
-        "POST",
-        "/account/keys/providers/{provider}",
-    ),  # the house's providers, with a key of one's own
+    # The house's providers, with a key of one's own.
+    ("POST", "/account/keys/providers/{provider}"),
 }
 
 
@@ -84,10 +84,12 @@ def test_every_route_with_an_id_is_asked_below(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @ON_BOTH
 async def test_every_id_of_one_is_unknown_when_the_other_names_it(house: House, pair: Pair) -> None:
-    assert (
-        await pair.ada.post_form("/account/keys/programs", pair.ada.csrf, name="mine", lasts="30")
-        == 200
-    )
+    form = {"name": "mine", "lasts": "30"}
+    assert await pair.ada.post_form("/account/keys/programs", pair.ada.csrf, **form) == 200
+    [provider] = await house.meter.providers()
+    await house.meter.put_own_key(pair.tenant, provider.id, "sk-ada-pays-herself")
+    given = GrantRequest(amount_nanos=5_000_000_000, note="for a lost afternoon")
+    await house.meter.put_grant(pair.tenant, ids.ulid(), given)
     ids_of_hers = await everything_of(house, pair)
     for method, path, body in ASKED:
         named = path.format(**ids_of_hers)
@@ -120,7 +122,8 @@ async def everything_of(house: House, pair: Pair) -> dict[str, str]:
         e=pair.ada.email,
     )
     [fact] = evidence.agent_rows(house, pair.tenant, "SELECT id FROM fact WHERE relation = 'name'")
-    [provider] = await evidence.rows(house, "metering_proxy", "SELECT id FROM provider")
+    [own_key] = await house.meter.own_keys(pair.tenant)
+    [grant] = [one for one in await house.meter.grants(pair.tenant) if one.revoked_at is None]
     [key] = await evidence.rows(
         house, "metering_proxy", "SELECT id FROM api_key WHERE revoked_at IS NULL"
     )
@@ -141,8 +144,8 @@ async def everything_of(house: House, pair: Pair) -> dict[str, str]:
         "client_message_id": str(kept["id"]),
         "session_id": str(session_row["id"]),
         "tenant": pair.tenant,
-        "provider": str(provider["id"]),
+        "provider": own_key.provider,
         "key": str(key["id"]),
         "call": str(calls[0]["request_id"]),
-        "grant": "01k9z3e7m2q8x4v6t0a1b2c3d4",
+        "grant": grant.id,
     }
