@@ -16,6 +16,7 @@ from tests.gateway.browser import ORIGIN, Browser
 from tests.gateway.conftest import DEPLOYMENT_SECRET, SECRET, Gateway
 from tests.gateway.fake_meter import FakeMeter
 from tests.gateway.fake_spawner import FakeSpawner
+from tests.missing import lacks
 from tests.quickly import serving
 from tests.waiting import until
 
@@ -131,7 +132,7 @@ async def _gateway(tmp_path: Path) -> AsyncIterator[tuple[asyncio.subprocess.Pro
 
 async def test_waiting_message_survives_kill_9_and_sigterm_ends_streams(tmp_path: Path) -> None:
     if not (DIST / "manifest.json").exists():
-        pytest.skip("the pages are not built: run `make pages`")
+        lacks("the pages are not built", "make pages")
     assert (await _verb(tmp_path, "migrate"))[0] == 0
     spawner, meter = FakeSpawner(tmp_path, SECRET, DEPLOYMENT_SECRET), FakeMeter(SECRET)
     spawner.waking = "when told"

@@ -9,6 +9,7 @@ import pytest
 from infra.cli import compose, doctor
 from infra.cli.doctor import CHECKS, Finding
 from infra.cli.home import Trouble
+from tests.missing import lacks
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -39,18 +40,23 @@ def test_down_names_make_init_when_nothing_was_installed(tmp_path: Path) -> None
         compose.down(tmp_path / ".env")
 
 
-def test_admin_link_says_what_to_start_when_nothing_was_installed(tmp_path: Path) -> None:
+@pytest.fixture
+def not_installed() -> None:
+    """For a clone as it was made; one that is installed under Compose is asked otherwise."""
     if compose.ENV_FILE.exists():
         pytest.skip("this clone is installed under Compose: .env is there")
+
+
+@pytest.mark.usefixtures("not_installed")
+def test_admin_link_says_what_to_start_when_nothing_was_installed(tmp_path: Path) -> None:
     done = alcove("admin", "link", ALCOVE_DATA_DIR=str(tmp_path / "none"))
     assert done.returncode == 1
     assert "make run" in done.stderr
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.usefixtures("not_installed")
 def test_password_link_says_what_to_start_when_nothing_was_installed(tmp_path: Path) -> None:
-    if compose.ENV_FILE.exists():
-        pytest.skip("this clone is installed under Compose: .env is there")
     done = alcove("password-link", "ada@example.org", ALCOVE_DATA_DIR=str(tmp_path / "none"))
     assert done.returncode == 1
     assert "make run" in done.stderr
@@ -82,7 +88,7 @@ def test_doctor_looks_without_changing_anything(
 
 def test_data_of_someone_else_is_told_with_the_command_that_mends_it(tmp_path: Path) -> None:
     if os.getuid() != 0:
-        pytest.skip("only root can give a folder away")
+        lacks("a folder given away needs root", "run the tests as root")
     data = tmp_path / "data"
     data.mkdir()
     os.chown(data, 12345, 12345)
