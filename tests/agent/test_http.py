@@ -161,6 +161,7 @@ async def test_messages_are_paged_oldest_first(person: Person, meter: ScriptedMe
     last = await person.messages(conversation, limit=3)
     assert [m["text"] for m in last["messages"]] == ["ok", "m3", "ok"]
     assert last["has_more"]
+    assert (last["conversation"]["id"], last["conversation"]["title"]) == (conversation, "m0")
     before = await person.messages(conversation, limit=50, before=last["messages"][0]["id"])
     assert [m["text"] for m in before["messages"]] == ["m0", "ok", "m1", "ok", "m2"]
     assert not before["has_more"]

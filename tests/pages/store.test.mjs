@@ -316,3 +316,24 @@ test("code points are counted and cut as the agent counts them", () => {
   assert.equal(afterCodePoints("👩‍🚀x", 3), "x");
   assert.equal(afterCodePoints("short", 99), "");
 });
+
+test("a conversation older than the fetched list gets its title with its messages", () => {
+  const store = createStore();
+  const conversation = { id: CID, title: "Long ago", created_at: 1, updated_at: 2, last_turn_state: "complete" };
+  store.beginLoad(CID);
+  store.finishLoad(CID, { ...snapshot(1, [user]), conversation });
+  assert.deepEqual(store.state.conversations.get(CID), conversation);
+});
+
+test("an answer that frames have overtaken takes back neither a title nor a turn's state", () => {
+  const store = createStore();
+  const conversation = { id: CID, title: "", created_at: 1, updated_at: 2, last_turn_state: null };
+  store.apply(reset(0));
+  store.beginLoad(CID);
+  store.apply(started(2));
+  store.apply({ type: "CUSTOM", name: "conversation.updated", seq: 3, conversation_id: CID, conversation: { id: CID, title: "Hello" } });
+  store.finishLoad(CID, { ...snapshot(1), conversation });
+  const known = store.state.conversations.get(CID);
+  assert.equal(known.title, "Hello");
+  assert.equal(known.last_turn_state, "running");
+});

@@ -24,16 +24,17 @@ class Messages:
     faults: Faults
 
     async def index(self, request: Request) -> Response:
-        """GET: messages and the log's position, as of one moment."""
+        """GET: the conversation, a page of its messages and the log's position, as of one moment."""
         conversation_id = request.path_values["id"]
         before = request.query.get("before") or None
         limit = request.whole("limit", 50, 1, 200)
 
         def read(tx: Tx) -> dict[str, Any]:
-            conversations.get(tx, conversation_id)
+            conversation = conversations.get(tx, conversation_id)
             shown, more = messages.page(tx, conversation_id, before, limit)
             return {
-                "messages": shown, "epoch": events.epoch(tx), "seq": events.last_seq(tx), "has_more": more,
+                "conversation": conversation, "messages": shown,
+                "epoch": events.epoch(tx), "seq": events.last_seq(tx), "has_more": more,
             }  # fmt: skip
 
         return Response(body=await self.db.read(read))

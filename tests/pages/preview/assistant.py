@@ -258,6 +258,7 @@ class Assistant:
         end = next((n for n, row in enumerate(rows) if row["id"] == before), len(rows))
         start = max(0, end - limit)
         return {
+            "conversation": dict(self.conversations[conversation]),
             "messages": [dict(row) for row in rows[start:end]],
             "epoch": self.epoch,
             "seq": len(self.log),

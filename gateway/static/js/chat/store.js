@@ -56,6 +56,13 @@ export function createStore({ now = Date.now } = {}) {
     return true;
   }
 
+  /** As an answer has it, which may be older than the frames that came meanwhile: what they said stands. */
+  function noteAnswered(conversation) {
+    const known = state.conversations.get(conversation.id);
+    const title = known?.title || conversation.title;
+    state.conversations.set(conversation.id, { ...conversation, ...known, title });
+  }
+
   function applyReset(frame) {
     const missedNothing = frame.epoch === state.epoch && state.seq >= frame.seq;
     for (const thread of state.threads.values()) {
@@ -180,6 +187,8 @@ export function createStore({ now = Date.now } = {}) {
         buffer: [],
       });
       for (const message of snapshot.messages) upsert(thread, message);
+      // An agent that was started before the gateway's last change may not tell.
+      if (snapshot.conversation) noteAnswered(snapshot.conversation);
       for (const [key, entry] of state.outbox) {
         if (entry.conversation_id === id && entry.state === "sent" && entry.settled_at < thread.loadStartedAt)
           state.outbox.delete(key);
