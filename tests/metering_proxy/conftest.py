@@ -28,6 +28,13 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 @pytest.fixture
+async def timed(tmp_path: Path, clock: FakeClock) -> AsyncIterator[House]:
+    """A meter on SQLite that lives by the test's clock."""
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/meter.db", clock=clock) as running:
+        yield running
+
+
+@pytest.fixture
 async def both(tmp_path: Path, database_url: str) -> AsyncIterator[House]:
     """A meter, once on SQLite and once on PostgreSQL."""
     async with a_house(tmp_path, database_url) as running:

@@ -1,7 +1,6 @@
 """Corrections are new entries: late usage once, prices made good as often as they change."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from metering_proxy.ledger.ops import Correct
 from metering_proxy.ledger.verify import verify
 from tests import scripted as s
 from tests.metering_proxy.books import ask, end, hold_of, value, windows
-from tests.metering_proxy.house import MODEL, ROW, House, Tenant, a_house
+from tests.metering_proxy.house import MODEL, ROW, House, Tenant
 from tests.scripted import ScriptedProvider
 
 _EVER = {"from_at": 0, "to_at": 30_000_000_000_000}
@@ -134,34 +133,33 @@ async def test_model_that_is_gone_is_left_as_it_is(
 
 
 async def test_call_begun_before_a_new_price_is_priced_by_the_old_one_and_tells_so(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     gate = s.Gate()
     scripted.then(reply=s.text("hello", gate, "there").using(100, 10))
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        await house.connect(scripted)
-        tenant = await house.tenant()
-        call = asyncio.create_task(tenant.chat(stream=True))
-        await gate.reached()
-        clock.advance(1)
-        dearer = ROW.model_copy(update={"input_nanos": 9_000_000_000})
-        await house.client.change_provider("scripted", wire.ProviderChange(models=[dearer]))
-        gate.open()
-        answer = await call
-        [entry] = await house.entries(tenant)
-        assert entry["cost_nanos"] == 120_000
-        detail = await house.client.request(answer.headers["x-alcove-request-id"])
-        assert (detail.tenant, detail.state, detail.model) == (
-            tenant.id,
-            "settled",
-            f"scripted/{MODEL}",
-        )
-        assert detail.price is not None
-        assert detail.price["input"] == 1_000_000_000
-        assert detail.plan.startswith("free@")
-        assert [one.kind for one in detail.entries] == ["usage"]
-        assert detail.entries[0].parts["input"] == 100
-        assert detail.started_at <= (detail.dispatched_at or 0) <= (detail.ended_at or 0)
-        with pytest.raises(AlcoveError) as caught:
-            await house.client.request("nothing")
-        assert caught.value.code == "not_found"
+    await timed.connect(scripted)
+    tenant = await timed.tenant()
+    call = asyncio.create_task(tenant.chat(stream=True))
+    await gate.reached()
+    clock.advance(1)
+    dearer = ROW.model_copy(update={"input_nanos": 9_000_000_000})
+    await timed.client.change_provider("scripted", wire.ProviderChange(models=[dearer]))
+    gate.open()
+    answer = await call
+    [entry] = await timed.entries(tenant)
+    assert entry["cost_nanos"] == 120_000
+    detail = await timed.client.request(answer.headers["x-alcove-request-id"])
+    assert (detail.tenant, detail.state, detail.model) == (
+        tenant.id,
+        "settled",
+        f"scripted/{MODEL}",
+    )
+    assert detail.price is not None
+    assert detail.price["input"] == 1_000_000_000
+    assert detail.plan.startswith("free@")
+    assert [one.kind for one in detail.entries] == ["usage"]
+    assert detail.entries[0].parts["input"] == 100
+    assert detail.started_at <= (detail.dispatched_at or 0) <= (detail.ended_at or 0)
+    with pytest.raises(AlcoveError) as caught:
+        await timed.client.request("nothing")
+    assert caught.value.code == "not_found"

@@ -15,7 +15,7 @@ import pytest
 from infra.kit.clock import FakeClock
 from metering_proxy import wire
 from tests import scripted as s
-from tests.metering_proxy.house import MODEL, House, Tenant, a_house
+from tests.metering_proxy.house import MODEL, House, Tenant
 from tests.scripted import ScriptedProvider
 
 _LIMIT = (
@@ -97,21 +97,20 @@ async def test_quota_raised_by_the_gateway_counts_at_once(
 
 
 async def test_requests_of_a_minute_are_counted_and_the_next_minute_is_new(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     scripted.always(reply=s.text("x").using(1, 1))
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        await house.connect(scripted)
-        tenant = await house.tenant()
-        for _ in range(20):
-            assert (await tenant.chat()).status == 200
-        answer = await tenant.chat()
-        assert answer.status == 429
-        assert answer.headers["x-alcove-reason"] == "requests_minute"
-        assert answer.headers["retry-after"] == "60"
-        assert answer.headers["x-should-retry"] == "false"
-        clock.advance(60)
+    await timed.connect(scripted)
+    tenant = await timed.tenant()
+    for _ in range(20):
         assert (await tenant.chat()).status == 200
+    answer = await tenant.chat()
+    assert answer.status == 429
+    assert answer.headers["x-alcove-reason"] == "requests_minute"
+    assert answer.headers["retry-after"] == "60"
+    assert answer.headers["x-should-retry"] == "false"
+    clock.advance(60)
+    assert (await tenant.chat()).status == 200
 
 
 async def test_concurrent_calls_are_leases_that_come_back(

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from metering_proxy.quotas import Quotas
 from metering_proxy.telemetry import Telemetry
 from tests import scripted as s
 from tests.metering_proxy.books import ask, end, hold_of, windows
-from tests.metering_proxy.house import House, a_house
+from tests.metering_proxy.house import House
 from tests.scripted import ScriptedProvider
 
 
@@ -82,22 +81,21 @@ async def test_mark_is_in_the_quota_and_counted_once(
 
 
 async def test_tenants_that_passed_a_mark_are_listed_while_its_window_runs(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     scripted.always(reply=s.text("x").using(100, 500))
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        await house.connect(scripted)
-        half = await house.tenant("free", charge_month_nanos=2_100_000)
-        most = await house.tenant("free", charge_month_nanos=1_300_000)
-        little = await house.tenant("free")
-        for tenant in (half, most, little):
-            await tenant.chat(max_tokens=500)
-            await house.entries(tenant)
-        found = {mark.tenant: mark.percent for mark in await house.client.all_marks()}
-        assert found == {half.id: 50, most.id: 80}
-        assert [mark.tenant for mark in await house.client.all_marks(80)] == [most.id]
-        clock.advance(31 * 86_400)
-        assert await house.client.all_marks() == []
+    await timed.connect(scripted)
+    half = await timed.tenant("free", charge_month_nanos=2_100_000)
+    most = await timed.tenant("free", charge_month_nanos=1_300_000)
+    little = await timed.tenant("free")
+    for tenant in (half, most, little):
+        await tenant.chat(max_tokens=500)
+        await timed.entries(tenant)
+    found = {mark.tenant: mark.percent for mark in await timed.client.all_marks()}
+    assert found == {half.id: 50, most.id: 80}
+    assert [mark.tenant for mark in await timed.client.all_marks(80)] == [most.id]
+    clock.advance(31 * 86_400)
+    assert await timed.client.all_marks() == []
 
 
 @pytest.mark.thorough

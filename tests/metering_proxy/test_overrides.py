@@ -1,7 +1,6 @@
 """What an admin grants one tenant in the place of its plan: any limit, until a day, written down."""
 
 import json
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -11,7 +10,7 @@ from metering_proxy import wire
 from metering_proxy.ledger.windows import Period
 from metering_proxy.plans import Measure
 from tests import scripted as s
-from tests.metering_proxy.house import House, Tenant, a_house
+from tests.metering_proxy.house import House, Tenant
 from tests.scripted import ScriptedProvider
 
 _REFUSED = {
@@ -82,24 +81,23 @@ async def test_what_a_lifted_limit_did_not_stop_counts_when_it_is_back(
 
 
 async def test_override_ends_on_its_day(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     scripted.always(reply=s.text("x").using(10, 1))
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        await house.connect(scripted)
-        tenant = await house.tenant()
-        until_at = clock.now_at() + 5_000
-        await _decide(house, tenant, 1, charge_month_nanos=0, concurrent=1, until_at=until_at)
-        assert await _said(tenant) == _REFUSED["charge_month_nanos"]
-        clock.advance(4.999)
-        assert await _said(tenant) == _REFUSED["charge_month_nanos"]
-        clock.advance(0.001)
-        assert await _said(tenant) == (200, None)
-        await house.entries(tenant)
-        await house.meter.tenants.load()
-        quota = await house.client.quota(tenant.id)
-        assert quota.charge_month.limit_nanos == 20_000_000_000
-        assert quota.concurrent.limit == 6
+    await timed.connect(scripted)
+    tenant = await timed.tenant()
+    until_at = clock.now_at() + 5_000
+    await _decide(timed, tenant, 1, charge_month_nanos=0, concurrent=1, until_at=until_at)
+    assert await _said(tenant) == _REFUSED["charge_month_nanos"]
+    clock.advance(4.999)
+    assert await _said(tenant) == _REFUSED["charge_month_nanos"]
+    clock.advance(0.001)
+    assert await _said(tenant) == (200, None)
+    await timed.entries(tenant)
+    await timed.meter.tenants.load()
+    quota = await timed.client.quota(tenant.id)
+    assert quota.charge_month.limit_nanos == 20_000_000_000
+    assert quota.concurrent.limit == 6
 
 
 async def test_every_change_of_limits_is_written_down_once(both: House) -> None:

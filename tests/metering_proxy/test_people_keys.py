@@ -1,14 +1,12 @@
 """Keys that people hold: shown once, rotated with a day's overlap, dead when revoked."""
 
-from pathlib import Path
-
 import pytest
 
 from infra.kit.clock import FakeClock
 from infra.kit.errors import AlcoveError
 from metering_proxy import api_keys, wire
 from tests import scripted as s
-from tests.metering_proxy.house import House, Tenant, a_house
+from tests.metering_proxy.house import House, Tenant
 from tests.scripted import ScriptedProvider
 
 pytestmark = pytest.mark.thorough
@@ -69,34 +67,32 @@ async def test_revoked_key_is_dead_at_once_and_its_row_stays(
 
 
 async def test_rotated_key_works_beside_its_successor_for_a_day(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     scripted.always(reply=s.text("x").using(1, 1))
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        await house.connect(scripted)
-        tenant = await house.tenant()
-        old = await _made(house, tenant)
-        new = await house.client.rotate_api_key(tenant.id, old.id)
-        assert (new.replaces, new.name) == (old.id, "laptop")
-        clock.advance(api_keys.OVERLAP_MS / 1000 - 1)
-        assert [await _status(tenant, key.key) for key in (old, new)] == [200, 200]
-        clock.advance(1)
-        assert [await _status(tenant, key.key) for key in (old, new)] == [401, 200]
-        assert len({row["account"] for row in await house.entries(tenant, 3)}) == 1
+    await timed.connect(scripted)
+    tenant = await timed.tenant()
+    old = await _made(timed, tenant)
+    new = await timed.client.rotate_api_key(tenant.id, old.id)
+    assert (new.replaces, new.name) == (old.id, "laptop")
+    clock.advance(api_keys.OVERLAP_MS / 1000 - 1)
+    assert [await _status(tenant, key.key) for key in (old, new)] == [200, 200]
+    clock.advance(1)
+    assert [await _status(tenant, key.key) for key in (old, new)] == [401, 200]
+    assert len({row["account"] for row in await timed.entries(tenant, 3)}) == 1
 
 
 async def test_key_that_ends_on_a_day_ends_by_itself(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     scripted.always(reply=s.text("x").using(1, 1))
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        await house.connect(scripted)
-        tenant = await house.tenant()
-        request = wire.ApiKeyRequest(name="guest", expires_at=clock.now_at() + 1_000)
-        made = await house.client.create_api_key(tenant.id, request)
-        assert await _status(tenant, made.key) == 200
-        clock.advance(1)
-        assert await _status(tenant, made.key) == 401
+    await timed.connect(scripted)
+    tenant = await timed.tenant()
+    request = wire.ApiKeyRequest(name="guest", expires_at=clock.now_at() + 1_000)
+    made = await timed.client.create_api_key(tenant.id, request)
+    assert await _status(tenant, made.key) == 200
+    clock.advance(1)
+    assert await _status(tenant, made.key) == 401
 
 
 async def test_somebody_elses_key_cannot_be_touched(house: House, tenant: Tenant) -> None:
@@ -117,51 +113,48 @@ async def test_there_are_only_so_many_keys(house: House, tenant: Tenant) -> None
 
 
 async def test_key_that_has_ended_takes_no_place(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        tenant = await house.tenant()
-        soon = wire.ApiKeyRequest(name="guest", expires_at=clock.now_at() + 1_000)
-        for _ in range(api_keys.MOST):
-            await house.client.create_api_key(tenant.id, soon)
-        with pytest.raises(AlcoveError):
-            await _made(house, tenant)
-        clock.advance(1)
-        assert (await _made(house, tenant)).name == "laptop"
+    tenant = await timed.tenant()
+    soon = wire.ApiKeyRequest(name="guest", expires_at=clock.now_at() + 1_000)
+    for _ in range(api_keys.MOST):
+        await timed.client.create_api_key(tenant.id, soon)
+    with pytest.raises(AlcoveError):
+        await _made(timed, tenant)
+    clock.advance(1)
+    assert (await _made(timed, tenant)).name == "laptop"
 
 
 async def test_rotations_make_no_more_keys_than_there_may_be(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        tenant = await house.tenant()
-        key = await _made(house, tenant)
-        for _ in range(api_keys.MOST - 1):
-            key = await house.client.rotate_api_key(tenant.id, key.id)
-        with pytest.raises(AlcoveError) as caught:
-            await house.client.rotate_api_key(tenant.id, key.id)
-        assert (caught.value.code, caught.value.reason) == ("conflict", "keys")
-        clock.advance(api_keys.OVERLAP_MS / 1000)
-        assert (await house.client.rotate_api_key(tenant.id, key.id)).replaces == key.id
+    tenant = await timed.tenant()
+    key = await _made(timed, tenant)
+    for _ in range(api_keys.MOST - 1):
+        key = await timed.client.rotate_api_key(tenant.id, key.id)
+    with pytest.raises(AlcoveError) as caught:
+        await timed.client.rotate_api_key(tenant.id, key.id)
+    assert (caught.value.code, caught.value.reason) == ("conflict", "keys")
+    clock.advance(api_keys.OVERLAP_MS / 1000)
+    assert (await timed.client.rotate_api_key(tenant.id, key.id)).replaces == key.id
 
 
 async def test_last_use_is_told_of_the_key_that_opened_its_door(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     scripted.always(reply=s.text("x").using(1, 1))
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        await house.connect(scripted)
-        tenant, stranger = await house.tenant(), await house.tenant()
-        used, unused = await _made(house, tenant, "used"), await _made(house, tenant, "unused")
-        assert await _status(tenant, used.key) == 200
-        first_at = clock.now_at()
-        await house.meter.keys.tell_used()
-        clock.advance(3600)
-        assert await _status(stranger, unused.key) == 401
-        await house.meter.keys.tell_used()
-        told = {key.name: key.last_used_at for key in await house.client.api_keys(tenant.id)}
-        assert told == {"used": first_at, "unused": None}
-        assert await _status(tenant, used.key) == 200
-        await house.meter.keys.tell_used()
-        [key] = [k for k in await house.client.api_keys(tenant.id) if k.name == "used"]
-        assert key.last_used_at == clock.now_at()
+    await timed.connect(scripted)
+    tenant, stranger = await timed.tenant(), await timed.tenant()
+    used, unused = await _made(timed, tenant, "used"), await _made(timed, tenant, "unused")
+    assert await _status(tenant, used.key) == 200
+    first_at = clock.now_at()
+    await timed.meter.keys.tell_used()
+    clock.advance(3600)
+    assert await _status(stranger, unused.key) == 401
+    await timed.meter.keys.tell_used()
+    told = {key.name: key.last_used_at for key in await timed.client.api_keys(tenant.id)}
+    assert told == {"used": first_at, "unused": None}
+    assert await _status(tenant, used.key) == 200
+    await timed.meter.keys.tell_used()
+    [key] = [k for k in await timed.client.api_keys(tenant.id) if k.name == "used"]
+    assert key.last_used_at == clock.now_at()

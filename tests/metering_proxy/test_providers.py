@@ -129,24 +129,23 @@ async def test_probe_says_what_one_real_call_found(
 
 
 async def test_new_price_begins_now_and_old_entries_keep_theirs(
-    tmp_path: Path, scripted: ScriptedProvider, clock: FakeClock
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
     scripted.always(reply=s.text("x").using(10, 0))
-    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
-        made = await house.client.create_provider(_new(scripted.url))
-        tenant = await house.tenant()
-        await tenant.chat()
-        clock.advance(60)
-        dearer = ROW.model_copy(update={"input_nanos": 5_000_000_000})
-        await house.client.change_provider(made.id, wire.ProviderChange(models=[dearer]))
-        await tenant.chat()
-        first, second = await house.entries(tenant, 2)
-        assert (first["charge_nanos"], second["charge_nanos"]) == (10_000, 50_000)
-        assert first["price_id"] != second["price_id"]
-        rows = await house.rows("SELECT input_nanos FROM provider_price ORDER BY from_at")
-        assert [row["input_nanos"] for row in rows] == [1_000_000_000, 5_000_000_000]
-        await house.client.change_provider(made.id, wire.ProviderChange(models=[dearer]))
-        assert len(await house.rows("SELECT * FROM provider_price")) == 2
+    made = await timed.client.create_provider(_new(scripted.url))
+    tenant = await timed.tenant()
+    await tenant.chat()
+    clock.advance(60)
+    dearer = ROW.model_copy(update={"input_nanos": 5_000_000_000})
+    await timed.client.change_provider(made.id, wire.ProviderChange(models=[dearer]))
+    await tenant.chat()
+    first, second = await timed.entries(tenant, 2)
+    assert (first["charge_nanos"], second["charge_nanos"]) == (10_000, 50_000)
+    assert first["price_id"] != second["price_id"]
+    rows = await timed.rows("SELECT input_nanos FROM provider_price ORDER BY from_at")
+    assert [row["input_nanos"] for row in rows] == [1_000_000_000, 5_000_000_000]
+    await timed.client.change_provider(made.id, wire.ProviderChange(models=[dearer]))
+    assert len(await timed.rows("SELECT * FROM provider_price")) == 2
 
 
 @pytest.mark.parametrize(
