@@ -1,10 +1,12 @@
 """What cannot be read as it calls itself: read by how it begins, and else estimated from the bytes passed on."""
 
+import contextlib
 import gzip
 import json
 import zlib
 from typing import Any
 
+import aiohttp
 import pytest
 
 from metering_proxy.tenant_side.tee import Tee, framing_of
@@ -167,10 +169,9 @@ async def test_packing_that_breaks_is_counted_and_estimated(
     house: House, tenant: Tenant, scripted: ScriptedProvider, reply: Reply
 ) -> None:
     scripted.then(reply=reply)
-    try:
-        entry = await _asked(house, tenant, **_TELL)
-    except Exception:
-        [entry] = await house.entries(tenant)
+    with contextlib.suppress(aiohttp.ClientError):  # one of them is cut
+        await _asked(house, tenant, **_TELL)
+    [entry] = await house.entries(tenant)
     assert entry["estimated"] == 1
     assert entry["output_tokens"] > 0
     registry = house.meter.metrics.registry
