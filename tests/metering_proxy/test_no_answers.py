@@ -1,6 +1,7 @@
 """An error, a page or nothing with a status of 200: a failure on every wire, whatever its status says."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ async def test_no_answer_is_passed_on_as_it_is_and_costs_nothing(
 
 
 @pytest.fixture
-async def second(tmp_path: Path) -> Any:
+async def second() -> AsyncIterator[ScriptedProvider]:
     """A provider that answers in the place of another one."""
     async with serve(ScriptedProvider()) as provider:
         yield provider
