@@ -1,4 +1,4 @@
-"""A whole answer as JSON, and whether it is one: a status of 200 may stand before an error, a page, or nothing."""
+"""An answer or an event as JSON, and whether it is one: a status of 200 may stand before an error, or a page."""
 
 import re
 from typing import Any

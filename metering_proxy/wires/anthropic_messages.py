@@ -157,11 +157,8 @@ class _Reader:
         self._for_an_hour = for_an_hour
 
     def event(self, data: bytes) -> bool:
-        try:
-            event = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return False
-        if isinstance(event, dict):
+        event = answers.read(data)
+        if event is not None:
             self._event(event)
         return False
 

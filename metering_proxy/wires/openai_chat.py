@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-import orjson
-
 from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect
 from metering_proxy.wires.document import Document, Edit, invalid, read
@@ -128,11 +126,8 @@ class _Reader:
         if data == b"[DONE]":
             self.found.finished = True
             return False
-        try:
-            chunk = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return False
-        if not isinstance(chunk, dict):
+        chunk = answers.read(data)
+        if chunk is None:
             return False
         said, choices = self._read(chunk), _choices(chunk)
         if chunk.get("error") or any(map(_failed, choices)):

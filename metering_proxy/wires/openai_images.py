@@ -5,8 +5,6 @@ Some models are priced by the image, of a quality and a size, others by tokens, 
 
 import re
 
-import orjson
-
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
@@ -62,10 +60,7 @@ class _Reader:
         self._unit = unit
 
     def event(self, data: bytes) -> bool:
-        try:
-            event = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return False
+        event = answers.read(data)
         if at(event, "type") == _DONE:
             self._answered(1, event)
         elif at(event, "type") == "error":

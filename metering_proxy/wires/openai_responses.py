@@ -7,8 +7,6 @@ none and does not exist here.
 import re
 from typing import Any
 
-import orjson
-
 from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
@@ -100,11 +98,8 @@ class _Reader:
         self._searches = 0
 
     def event(self, data: bytes) -> bool:
-        try:
-            event = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return False
-        if not isinstance(event, dict):
+        event = answers.read(data)
+        if event is None:
             return False
         kind = event.get("type")
         if kind in _ENDINGS:

@@ -8,8 +8,6 @@ import math
 import re
 from typing import Any
 
-import orjson
-
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import answers, durations, forms, members, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
@@ -67,10 +65,7 @@ class _Reader:
         self._counted = counted
 
     def event(self, data: bytes) -> bool:
-        try:
-            event = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return False
+        event = answers.read(data)
         if at(event, "type") == "transcript.text.done":
             self.found.usage, self.found.finished = self._counted, True
             self._usage(at(event, "usage"))
@@ -86,11 +81,7 @@ class _Reader:
             return
         # Text and subtitles say nothing of their cost.
         self.found.usage, self.found.finished = self._counted, True
-        try:
-            answer = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return
-        self._usage(at(answer, "usage"))
+        self._usage(at(answers.read(body), "usage"))
 
     def _usage(self, usage: Any) -> None:
         """Tokens where the model counts them, else the seconds that the provider heard."""
