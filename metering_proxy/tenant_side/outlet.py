@@ -31,13 +31,10 @@ class Outlet:
         self._most_held_bytes = most_held_bytes
         self.holding = most_held_bytes > 0
 
-    def write(self, data: bytes) -> bool:
-        """The next bytes of the answer. False: the caller is slower than we are."""
-        if not self.holding:
-            return self._exchange.write_now(data)
+    def hold(self, data: bytes) -> None:
+        """Keeps the next bytes of the answer back."""
         self._held.append(data)
         self._held_bytes += len(data)
-        return True
 
     def decided(self, found: Found) -> bool:
         """Whether the answer has said enough to be its caller's."""

@@ -58,7 +58,7 @@ class Pump:
             return self._reads_on()
         if not self.outlet.holding:
             return self._exchange.write_now(out)
-        self.outlet.write(out)
+        self.outlet.hold(out)
         return not (self._found.failed or self.outlet.decided(self._found))
 
     def _reads_on(self) -> bool:
