@@ -7,6 +7,7 @@ import sys
 
 from infra.kit import address, log, process, service, settings
 from infra.kit.db import Database
+from infra.kit.errors import AlcoveError
 from spawner import lock
 from spawner.app import create_app, running
 from spawner.choose import Chosen
@@ -52,7 +53,7 @@ def main(arguments: list[str]) -> int:
             asyncio.run(sweep(found))
         else:
             asyncio.run(serve(found))
-    except CannotServe as error:
+    except (CannotServe, AlcoveError) as error:
         _log.error("cannot serve", extra={"why": str(error)})
         return 1
     return 0

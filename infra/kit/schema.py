@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, inspect, text
 
-from infra.kit.db import Database
+from infra.kit.db import Database, answering
 
 _RECORD = "alembic_version"
 
@@ -23,7 +23,7 @@ def directory(package: str) -> Path:
 
 
 async def at_head(db: Database, package: str) -> bool:
-    """Whether the database has exactly the revisions that this code knows."""
+    """Whether the database has exactly the revisions that this code knows. Raises as `Database.read`."""
 
     def ask(connection: Connection) -> bool:
         if not inspect(connection).has_table(_RECORD):
@@ -31,8 +31,9 @@ async def at_head(db: Database, package: str) -> bool:
         found = connection.execute(text(f"SELECT version_num FROM {_RECORD}"))  # noqa: S608 (a constant)
         return set(found.scalars()) == heads(directory(package))
 
-    async with db.engine.connect() as connection:
-        return await connection.run_sync(ask)
+    with answering():
+        async with db.engine.connect() as connection:
+            return await connection.run_sync(ask)
 
 
 @cache

@@ -57,6 +57,16 @@ async def test_check_touches_nothing_and_migrate_may_be_repeated(home: House) ->
 
 
 @pytest.mark.thorough
+async def test_end_is_told_in_a_sentence_when_the_database_is_away(home: House) -> None:
+    away = f"sqlite:///{home.root}/nowhere/spawner.db"
+    code, output = await run(home, ALCOVE_SPAWNER_DATABASE_URL=away)
+    assert code == 1
+    assert "unable to open database file" in output
+    assert "Our database does not answer" in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.thorough
 async def test_sweep_ends_what_a_killed_spawner_left_and_keeps_data(home: House) -> None:
     who = tenant()
     async with program(home.settings(stop_on_exit=False), "tests.spawner.serve", "good") as killed:
