@@ -227,10 +227,10 @@ async def ask_gateway(home: Home, *words: str) -> dict[str, Any]:
     """What `python -m gateway WORDS` says with this data, its last line of JSON. Raises Trouble."""
     command = [sys.executable, "-m", "gateway", *words]
     code, output = await once(command, services.environment(home, "gateway"), capture=True)
-    with contextlib.suppress(ValueError):
-        for line in reversed(output.splitlines()):
+    for line in reversed(output.splitlines() if code == 0 else []):
+        with contextlib.suppress(ValueError):
             found = json.loads(line)
-            if code == 0 and isinstance(found, dict):
+            if isinstance(found, dict):
                 return found
     said = output.strip()
     raise Trouble(f"{said}\n`python -m gateway {words[0]}` ended with {code}")
