@@ -64,7 +64,6 @@ class Limits:
     pending_keep_s: int = 7 * DAY_S
     pending_give_up_s: float = 300.0
     pending_poll_s: float = 0.2
-    message_chars: int = 32_000
 
     # Telling other rooms.
     activity_report_s: float = 10.0

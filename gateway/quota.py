@@ -27,7 +27,6 @@ class Mark:
     """The highest mark that one limit's window has passed. `key` names limit, window and mark."""
 
     key: str
-    percent: int
     text: str
 
 
@@ -130,7 +129,7 @@ def _in_words(mark: wire.Mark) -> Mark:
     thing, verb = _MEASURES.get(measure, (measure, "is"))
     whose = _PERIODS.get(period, "the")
     text = f"More than {mark.percent} % of {whose} {thing} {verb} used"
-    return Mark(f"{mark.kind}.{mark.starts_at}.{mark.percent}", mark.percent, text)
+    return Mark(f"{mark.kind}.{mark.starts_at}.{mark.percent}", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from infra.kit import money
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
 from metering_proxy.client import MeterClient
-from metering_proxy.wire import Grant, GrantRequest
+from metering_proxy.wire import GrantRequest
 
 
 class Credit:
@@ -39,7 +39,7 @@ class Credit:
             raise
         self._hub.tell(tenant, "quota")
 
-    async def revoke(self, actor: Actor, tenant: str, grant: str, reason: str) -> Grant:
+    async def revoke(self, actor: Actor, tenant: str, grant: str, reason: str) -> None:
         """Ends a grant; what is left of it is gone. Raises `invalid`, `not_found`, `unavailable`."""
         why = audit.reason_given(reason)
         found = next((g for g in await self._meter.grants(tenant) if g.id == grant), None)
@@ -47,9 +47,8 @@ class Credit:
             raise AlcoveError("not_found", "There is no such credit.")
         left = money.format_usd(found.amount_nanos - found.spent_nanos - found.held_nanos)
         await self._write(actor, "credit.revoked", tenant, why, before=f"{left} left")
-        ended = await self._meter.revoke_grant(tenant, grant)
+        await self._meter.revoke_grant(tenant, grant)
         self._hub.tell(tenant, "quota")
-        return ended
 
     async def _write(
         self,

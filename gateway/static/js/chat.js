@@ -30,7 +30,7 @@ const notices = createNotices({ host: byId("cards"), boot });
 const api = createApi({ csrf: boot.csrf, onSignedOut: () => signedOut("session") });
 const scroll = createScroll({ reel: byId("reel"), content: byId("log"), jump: byId("jump") });
 
-const room = createRoom({ boot, api, store, announcer, scroll });
+const room = createRoom({ api, store, announcer, scroll });
 const transcript = createTranscript({
   log: byId("log"),
   earlier: byId("earlier"),

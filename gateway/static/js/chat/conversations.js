@@ -22,7 +22,7 @@ export function byDay(conversations, now = Date.now(), zone = undefined) {
 export const titleOf = (conversation) => conversation?.title || "New conversation";
 
 /** `onDrawn()` follows each change of what is shown, whoever caused it: the open one's title may be among it. */
-export function createConversations({ list, search, api, store, announcer, onOpen, onGone, onDrawn = () => {} }) {
+export function createConversations({ list, search, api, store, announcer, onOpen, onGone, onDrawn }) {
   const leaving = new Map();
   let current = null;
   let renaming = null;

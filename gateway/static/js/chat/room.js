@@ -6,7 +6,7 @@ const PAGE = 50;
 const AGAIN_MS = 1_500;
 const ULID_IN_PATH = /^\/chat\/([0-9a-z]{26})$/;
 
-export function createRoom({ boot, api, store, announcer, scroll }) {
+export function createRoom({ api, store, announcer, scroll }) {
   let current = null;
   let loadError = null;
   let parts = null;
@@ -293,7 +293,6 @@ export function createRoom({ boot, api, store, announcer, scroll }) {
     get current() {
       return current;
     },
-    email: boot.email,
     bind(given) {
       parts = given;
       document.getElementById("earlier").addEventListener("click", loadEarlier);
