@@ -56,22 +56,29 @@ def _charge(sheet: Sheet, ended: Mapping[str, Any], op: Settle) -> None:
     entries.enter(sheet, ended, op, paid=paid)
 
 
-_EXPIRED = (
-    "SELECT request_id FROM reservation WHERE state = 'dispatched' AND lease_until_at < :now_at"
-    " ORDER BY request_id LIMIT :most"
+# A lease that ends later than one taken now was taken before the clock was set back: nobody may have it longer.
+_LAPSED = (
+    "SELECT request_id, lease_until_at, output_seen FROM reservation WHERE state = 'dispatched'"
+    " AND (lease_until_at < :now_at OR lease_until_at > :latest_at) ORDER BY request_id LIMIT :most"
 )
 
 
 def sweep(sheet: Sheet, op: Sweep) -> Swept:
-    """Ends requests whose lease has run out: they are charged by estimate."""
+    """Ends requests whose lease has run out: they are charged by estimate. Leases that a step back of the clock
+    has made longer than any is are cut to their length from now on."""
     tx = sheet.tx
-    found = tx.rows(_EXPIRED, {"now_at": tx.now_at, "most": op.at_most})
-    expired = [row[0] for row in found]
+    latest_at = tx.now_at + tx.lease_ms
+    values = {"now_at": tx.now_at, "latest_at": latest_at, "most": op.at_most}
+    found = tx.rows(_LAPSED + tx.lock, values)
+    cut = [(request_id, seen) for request_id, until_at, seen in found if until_at > latest_at]
+    for request_id, seen in cut:
+        sheet.renew(request_id, seen)
+    expired = [row[0] for row in found if row[1] < tx.now_at]
     sheet.load(expired, (), (), whole=True)
     charged = sum(_charge_estimate(sheet, request_id) for request_id in expired)
     sheet.write()
     tx.run("DELETE FROM slot WHERE lease_until_at < :now_at", {"now_at": tx.now_at})
-    return Swept(charged)
+    return Swept(charged, len(cut))
 
 
 def _charge_estimate(sheet: Sheet, request_id: str) -> bool:

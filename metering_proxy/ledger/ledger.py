@@ -129,11 +129,13 @@ class Ledger:
         total = Swept()
         while True:
             swept: Swept = await self._writer.submit(Sweep())
-            total = Swept(total.charged + swept.charged)
-            if not swept.charged:
+            total = Swept(total.charged + swept.charged, total.cut + swept.cut)
+            if not swept.charged and not swept.cut:
                 break
         if total.charged:
             _log.warning("swept", extra={"charged": total.charged})
+        if total.cut:
+            _log.warning("the clock was set back", extra={"leases_cut": total.cut})
         return total
 
     async def _renew(self) -> None:

@@ -135,16 +135,17 @@ class Correct:
 
 @value
 class Sweep:
-    """End every call whose lease has run out."""
+    """End every call whose lease has run out, and cut leases that the clock's being set back has made too long."""
 
     at_most: int = 200
 
 
 @value
 class Swept:
-    """How many calls a sweep ended, and charged by estimate."""
+    """How many calls a sweep ended, and charged by estimate; how many leases it cut."""
 
     charged: int = 0
+    cut: int = 0
 
 
 Op = Reserve | Reroute | Renew | Release | Settle | Correct | Sweep

@@ -35,6 +35,14 @@ METER = [
         ),
     ),
     Defect(
+        name="believe-a-lease-from-before-the-clock-was-set-back",
+        why="a dead call would keep its place until the clock has caught up",
+        file="metering_proxy/ledger/endings.py",
+        old="if until_at > latest_at]",
+        new="if until_at < 0]",
+        tests=("tests/metering_proxy/test_clock_set_back.py",),
+    ),
+    Defect(
         name="forget-what-running-calls-hold",
         why="calls at once would each see the whole balance",
         file="metering_proxy/ledger/holds.py",
