@@ -6,6 +6,9 @@ from urllib.parse import urlsplit
 from infra.kit.relay import ProtocolUpstream, Timeouts, Upstream
 from metering_proxy.providers.connections import Connection
 
+# Of one provider, in one process: far above what it carries, so that only a flood of calls meets it.
+MOST_CONNECTIONS = 8_192
+
 
 @dataclass(slots=True)
 class _Pool:
@@ -69,4 +72,4 @@ class _Use:
 def _upstream(connection: Connection, timeouts: Timeouts | None) -> Upstream:
     url = connection.base_url
     base_path = "" if url.startswith("unix:") else urlsplit(url).path
-    return ProtocolUpstream(url, timeouts=timeouts, base_path=base_path)
+    return ProtocolUpstream(url, timeouts=timeouts, limit=MOST_CONNECTIONS, base_path=base_path)
