@@ -42,6 +42,7 @@ from metering_proxy.providers import known
 from metering_proxy.providers.breakers import Breakers
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.detection import Detection
+from metering_proxy.providers.dialling import Dialling
 from metering_proxy.providers.fallbacks import Fallbacks
 from metering_proxy.providers.providers import Providers
 from metering_proxy.providers.upstreams import Upstreams
@@ -137,9 +138,10 @@ def create_app(
     capacity: httpd.Capacity | None = None,
     timeouts: Timeouts | None = None,
     outside: Outside | None = None,
+    dialling: Dialling | None = None,
 ) -> Meter:
-    """Builds a meter. `clock`: instead of the machine's and the database's; `limits` of each listener,
-    `capacity` of all, `timeouts` towards providers, `outside`: instead of the public internet.
+    """Builds a meter. `clock`: instead of the machine's and the database's; `limits` of each listener, `capacity`
+    of all, `timeouts` towards providers; `outside`, `dialling`: instead of the public internet and of providers.
     """
     metrics, tracing = Metrics("meter"), Tracing.from_environment("meter")
     telemetry = Telemetry(metrics, tracing)
@@ -149,14 +151,17 @@ def create_app(
     keys, tenants = Keys(db, now), Tenants(db, plans.load(settings.plans_file), now)
     providers = Providers(db, settings.sealer, all_known, now)
     own_keys = OwnKeys(db, settings.sealer, providers, now)
+    towards = dialling or Dialling(connect_s=(timeouts or Timeouts()).connect_s)
     detection = Detection(
         all_known,
+        towards,
         model_url=settings.local_model_url,
         embeddings_url=settings.embeddings_url,
         loopback=settings.loopback_providers,
     )
     fallbacks = Fallbacks(db)
-    catalog, upstreams = Catalog(providers, detection, fallbacks), Upstreams(timeouts)
+    catalog = Catalog(providers, detection, fallbacks)
+    upstreams = Upstreams(towards, timeouts)
     ledger = Ledger(db, lease_s=settings.lease_s, clock=clock)
     calls = Calls(
         tenants=tenants,
@@ -196,7 +201,9 @@ def create_app(
             Requests(db, catalog),
             Repricing(db, catalog, ledger),
         ),
-        providers_api.router(providers, fallbacks, catalog, upstreams, tenants, now),
+        providers_api.router(
+            providers, fallbacks, catalog, upstreams, tenants, now, settings.host_name
+        ),
         egress_api.router(egress),
     ):
         secret = Depends(service.require_secret(settings.service_secret))

@@ -37,6 +37,9 @@ class MeterSettings(Settings):
         ("http://127.0.0.1:11434", "http://127.0.0.1:1234"),
         validation_alias="ALCOVE_METER_LOOPBACK_PROVIDERS",
     )
+    host_name: str | None = Field(
+        None, validation_alias="ALCOVE_METER_HOST_NAME", pattern=r"^[a-z0-9.-]{1,253}$"
+    )
     sealing_keys_old: Annotated[tuple[str, ...], NoDecode] = Field(
         (), validation_alias="ALCOVE_SEALING_KEYS_OLD", repr=False
     )

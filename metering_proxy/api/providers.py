@@ -22,8 +22,9 @@ def router(
     upstreams: Upstreams,
     tenants: Tenants,
     clock: Clock,
+    host_name: str | None,
 ) -> APIRouter:
-    """The routes."""
+    """The routes. `host_name`: see `probe`."""
     api = APIRouter()
 
     @api.get("/providers")
@@ -46,7 +47,7 @@ def router(
     @api.post("/providers/{provider}/probes")
     async def probed(provider: str) -> wire.Probe:
         found = await _any(catalog, provider)
-        finding = await probe(found, upstreams, clock)
+        finding = await probe(found, upstreams, clock, host_name=host_name)
         if not found.local:
             await providers.remember_probe(provider, finding)
         return finding

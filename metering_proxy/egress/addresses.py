@@ -1,4 +1,5 @@
-"""Which addresses are the public internet. What is not plainly public is refused, with a word for why.
+"""Which addresses are the public internet. What is not plainly public is refused to tenants, with a word for why;
+what an operator names may be private.
 
 Blocks: the registries of special-purpose addresses of IPv4 and IPv6 (RFC 6890 and its updates), and addresses
 under which clouds answer their own machines. `ipaddress.is_global` is not asked: it differs between versions.
@@ -69,7 +70,7 @@ class AddressPolicy(Protocol):
 
 
 class PublicOnly:
-    """The policy of every meter: public unicast addresses, and no others."""
+    """The policy for tenants: public unicast addresses, and no others."""
 
     def refuses(self, address: IPAddress) -> str | None:
         """See AddressPolicy."""
@@ -81,6 +82,22 @@ class PublicOnly:
             return "link_local"
         named = next((word for block, word in _SIX if address in block), None)
         return named if named or address in _PUBLIC_SIX else "reserved"
+
+
+class OperatorsOwn:
+    """The policy for what an operator names: everything but where machines are told about themselves."""
+
+    def refuses(self, address: IPAddress) -> str | None:
+        """See AddressPolicy."""
+        word = PublicOnly().refuses(_inner(address))
+        return word if word in ("link_local", "metadata") else None
+
+
+def _inner(address: IPAddress) -> IPAddress:
+    """The IPv4 address that some networks take an IPv6 address for."""
+    if isinstance(address, IPv4Address):
+        return address
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def literal(host: str) -> IPAddress | None:

@@ -32,16 +32,20 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The machine's resolver, in threads of its own: a slow name server holds up nobody else's threads."""
+    """The machine's resolver, in threads of its own: a slow name server holds up nobody else's threads.
 
-    def __init__(self) -> None:
+    `whole`: a name is taken as whole, no search domain is put behind it; `/etc/hosts` is not asked then.
+    """
+
+    def __init__(self, *, whole: bool = True) -> None:
+        self._end = "." if whole else ""
         self._threads = ThreadPoolExecutor(_LOOKUPS_AT_ONCE, thread_name_prefix="lookup")
 
     async def addresses(self, name: str) -> Sequence[IPAddress]:
-        """See Resolver. The name is taken as whole: no search domain is put behind it."""
+        """See Resolver."""
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(
-            self._threads, _look_up, f"{name}.", socket.AF_UNSPEC, socket.SOCK_STREAM
+            self._threads, _look_up, name + self._end, socket.AF_UNSPEC, socket.SOCK_STREAM
         )
         return list(dict.fromkeys(found))
 
@@ -55,10 +59,11 @@ def _look_up(name: str, family: int, kind: int) -> list[IPAddress]:
 
 
 class Outside:
-    """The only place from which the meter connects to where a tenant wants to go.
+    """The only place from which the meter connects to where a tenant wants to go, and, through
+    providers/dialling.py, to providers.
 
-    `resolver`, `policy` and `tls` (for https, in the place of the default context) are handed in by tests alone:
-    no setting can widen what may be reached. `lookup_s`, `connect_s`: the most that either may take.
+    For tenants `resolver`, `policy` and `tls` (for https, in the place of the default context) are handed in by
+    tests alone: no setting can widen what may be reached. `lookup_s`, `connect_s`: the most that either may take.
     """
 
     def __init__(

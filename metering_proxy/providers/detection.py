@@ -16,6 +16,7 @@ from infra.kit.errors import AlcoveError
 from infra.kit.relay import ProtocolUpstream, RelayRequest
 from metering_proxy.pricing import Price, Rates
 from metering_proxy.providers.connections import Connection, Model, offered
+from metering_proxy.providers.dialling import Dialling
 from metering_proxy.providers.kinds import kinds
 from metering_proxy.providers.known import Known, ModelFacts
 
@@ -34,12 +35,13 @@ class Detection:
     def __init__(
         self,
         known: Known,
+        dialling: Dialling,
         *,
         model_url: str | None,
         embeddings_url: str | None,
         loopback: Sequence[str],
     ) -> None:
-        self._known = known
+        self._known, self._dialling = known, dialling
         self._built_in = [
             (kind, url)
             for kind, url in (("local", model_url), ("local-embeddings", embeddings_url))
@@ -84,7 +86,7 @@ class Detection:
             await asyncio.gather(self._refresh, return_exceptions=True)
 
     async def _ask_built_in(self, name: str, url: str) -> Connection | None:
-        if await _get(url, "/health") is None:
+        if await self._get(url, "/health") is None:
             return None
         kind = kinds()[name]
         return Connection(
@@ -98,7 +100,7 @@ class Detection:
         )
 
     async def _ask_loopback(self, url: str) -> Connection | None:
-        listed = await _get(url, "/v1/models")
+        listed = await self._get(url, "/v1/models")
         try:
             names = [item["id"] for item in (listed or {})["data"]]
         except (KeyError, TypeError):
@@ -117,6 +119,19 @@ class Detection:
             local=True,
         )
 
+    async def _get(self, url: str, path: str) -> Any:
+        """The JSON there, `{}` for another body of a 200, None where nothing good answers in time."""
+        async with ProtocolUpstream(url, limit=1, dial=self._dialling.dial) as upstream:
+            try:
+                async with asyncio.timeout(_TIMEOUT_S):
+                    body = await _body(upstream, path)
+            except (AlcoveError, TimeoutError):
+                return None
+        try:
+            return None if body is None else orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return {}
+
 
 def _free(connection: str, name: str) -> Model:
     """A model that runs on the operator's own machine: its price is zero, and said to be."""
@@ -124,20 +139,6 @@ def _free(connection: str, name: str) -> Model:
     kind = "embedding" if "embed" in name.lower() else "chat"
     facts = ModelFacts(id=name, kind=kind)  # type: ignore[arg-type]
     return Model(canonical, connection, facts, (Price(f"{canonical}@local", 0, Rates(0)),))
-
-
-async def _get(url: str, path: str) -> Any:
-    """The JSON there, `{}` for another body of a 200, None where nothing good answers in time."""
-    async with ProtocolUpstream(url, limit=1) as upstream:
-        try:
-            async with asyncio.timeout(_TIMEOUT_S):
-                body = await _body(upstream, path)
-        except (AlcoveError, TimeoutError):
-            return None
-    try:
-        return None if body is None else orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
 
 
 async def _body(upstream: ProtocolUpstream, path: str) -> bytes | None:

@@ -10,6 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
+from metering_proxy.egress.addresses import OperatorsOwn, literal
+from metering_proxy.providers.dialling import NEVER
 from metering_proxy.wires.dialect import PLAIN, Dialect
 
 Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key"]
@@ -97,6 +99,9 @@ def base_url(kind: Kind, given: str | None) -> str:
         raise field("base_url", f"{url} is not an address such as https://host/v1") from None
     if where.is_unix or parts.query or parts.fragment or parts.username or parts.password:
         raise field("base_url", "only http(s)://host[:port][/path], without a key in it")
+    spelled = literal(where.host or "")
+    if spelled is not None and OperatorsOwn().refuses(spelled):
+        raise field("base_url", NEVER)
     path = parts.path
     if kind.version_suffix and not path:
         path = kind.version_suffix

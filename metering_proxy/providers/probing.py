@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -9,6 +10,7 @@ from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
 from infra.kit.relay import RelayRequest
 from metering_proxy import wire
+from metering_proxy.egress.addresses import literal
 from metering_proxy.providers.connections import Connection
 from metering_proxy.providers.upstreams import Upstreams
 
@@ -16,8 +18,13 @@ _TIMEOUT_S = 10.0
 _MOST_BYTES = 4 * 1024 * 1024
 
 
-async def probe(connection: Connection, upstreams: Upstreams, clock: Clock) -> wire.Probe:
-    """Calls the provider once. Raises nothing for what the provider does."""
+async def probe(
+    connection: Connection, upstreams: Upstreams, clock: Clock, *, host_name: str | None = None
+) -> wire.Probe:
+    """Calls the provider once. Raises nothing for what the provider does.
+
+    `host_name`: under which the meter's container knows the machine it runs on; who mixes up the two is told.
+    """
     started = time.perf_counter()
     try:
         async with asyncio.timeout(_TIMEOUT_S):
@@ -25,7 +32,8 @@ async def probe(connection: Connection, upstreams: Upstreams, clock: Clock) -> w
     except TimeoutError:
         return wire.Probe(ok=False, at=clock.now_at(), detail=f"no answer within {_TIMEOUT_S:g} s")
     except AlcoveError as error:
-        return wire.Probe(ok=False, at=clock.now_at(), detail=error.message)
+        hint = _hint(connection, host_name) if error.reason == "unreachable" else ""
+        return wire.Probe(ok=False, at=clock.now_at(), detail=error.message + hint)
     latency_ms = round((time.perf_counter() - started) * 1000)
     ok, detail, models = _finding(status, body)
     return wire.Probe(ok=ok, at=clock.now_at(), detail=detail, latency_ms=latency_ms, models=models)
@@ -46,6 +54,21 @@ async def _ask(connection: Connection, upstreams: Upstreams) -> tuple[int, bytes
         finally:
             await response.close()
         return response.status, body
+
+
+def _hint(connection: Connection, host_name: str | None) -> str:
+    """What an operator most likely forgot, where nobody answers at an address of the machine itself."""
+    if host_name is None or connection.base_url.startswith("unix:"):
+        return ""
+    parts = urlsplit(connection.base_url)
+    host, address = parts.hostname or "", literal(parts.hostname or "")
+    if host == host_name:
+        return ". Let the server on this machine listen for containers too, not at 127.0.0.1 alone"
+    if host == "localhost" or (address and (address.is_loopback or address.is_unspecified)):
+        port = f":{parts.port}" if parts.port else ""
+        there = f"{parts.scheme}://{host_name}{port}{parts.path}"
+        return f". {host} is the meter's own container; for a server on this machine write {there}"
+    return ""
 
 
 def _finding(status: int, body: bytes) -> tuple[bool, str, int | None]:

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from infra.kit.relay import ProtocolUpstream, Timeouts, Upstream
 from metering_proxy.providers.connections import Connection
+from metering_proxy.providers.dialling import Dialling
 
 # Of one provider, in one process: far above what it carries, so that only a flood of calls meets it.
 MOST_CONNECTIONS = 8_192
@@ -21,8 +22,8 @@ class _Pool:
 class Upstreams:
     """Where calls get their way to a provider."""
 
-    def __init__(self, timeouts: Timeouts | None = None) -> None:
-        self._timeouts = timeouts
+    def __init__(self, dialling: Dialling, timeouts: Timeouts | None = None) -> None:
+        self._dialling, self._timeouts = dialling, timeouts
         self._pools: dict[str, _Pool] = {}
 
     def use(self, connection: Connection) -> "_Use":
@@ -30,23 +31,36 @@ class Upstreams:
         return _Use(self, connection)
 
     async def close(self) -> None:
-        """Closes every pool."""
+        """Closes every pool, and the way to them."""
         for pool in self._pools.values():
             await pool.upstream.close()
         self._pools.clear()
+        self._dialling.close()
 
     async def pool(self, connection: Connection) -> _Pool:
         """The pool of the connection as it is now; one of an older revision closes after its last user."""
         pool = self._pools.get(connection.id)
         if pool is not None and pool.revision == connection.revision:
             return pool
-        fresh = _Pool(_upstream(connection, self._timeouts), connection.revision)
+        fresh = _Pool(self._upstream(connection), connection.revision)
         self._pools[connection.id] = fresh
         if pool is not None:
             pool.retired = True
             if not pool.users:
                 await pool.upstream.close()
         return fresh
+
+    def _upstream(self, connection: Connection) -> Upstream:
+        url = connection.base_url
+        base_path = "" if url.startswith("unix:") else urlsplit(url).path
+        dial = self._dialling.dial
+        return ProtocolUpstream(
+            url,
+            timeouts=self._timeouts,
+            limit=MOST_CONNECTIONS,
+            base_path=base_path,
+            dial=dial,
+        )
 
 
 class _Use:
@@ -67,9 +81,3 @@ class _Use:
         pool.users -= 1
         if pool.retired and not pool.users:
             await pool.upstream.close()
-
-
-def _upstream(connection: Connection, timeouts: Timeouts | None) -> Upstream:
-    url = connection.base_url
-    base_path = "" if url.startswith("unix:") else urlsplit(url).path
-    return ProtocolUpstream(url, timeouts=timeouts, limit=MOST_CONNECTIONS, base_path=base_path)

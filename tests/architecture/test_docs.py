@@ -62,7 +62,8 @@ def test_variables_that_documents_name_are_read_somewhere() -> None:
     documented = set(
         re.findall(r"`(ALCOVE_[A-Z_]+[A-Z])`", (ROOT / "docs/configuration.md").read_text())
     )
-    code = "\n".join(m.text for m in rooms())
+    compose = (ROOT / "docker-compose.yml").read_text()
+    code = "\n".join([compose, *(m.text for m in rooms())])
     fields = {
         name
         for name in documented

@@ -18,6 +18,7 @@ from metering_proxy.app import Meter, create_app
 from metering_proxy.client import MeterClient
 from metering_proxy.egress.outside import Outside
 from metering_proxy.ledger.verify import Verdict, verify
+from metering_proxy.providers.dialling import Dialling
 from metering_proxy.settings import MeterSettings
 from tests.databases import to_head
 from tests.quickly import serving
@@ -192,6 +193,7 @@ async def a_house(
     capacity: httpd.Capacity | None = None,
     timeouts: Timeouts | None = None,
     outside: Outside | None = None,
+    dialling: Dialling | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """A migrated, running meter with its control listener, while the block runs."""
@@ -203,6 +205,7 @@ async def a_house(
         capacity=capacity,
         timeouts=timeouts,
         outside=outside,
+        dialling=dialling,
     )
     await to_head(meter.db, "metering_proxy")
     async with meter.running(), serving(meter.app, chosen.listen):

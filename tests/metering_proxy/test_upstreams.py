@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from infra.kit.relay import RelayRequest
 from infra.kit.service import raise_file_limit
 from metering_proxy.providers.connections import Connection
+from metering_proxy.providers.dialling import Dialling
 from metering_proxy.providers.kinds import kinds
 from metering_proxy.providers.upstreams import Upstreams
 
@@ -27,7 +28,7 @@ async def test_a_thousand_streams_of_one_provider_are_open_at_once() -> None:
     port = server.sockets[0].getsockname()[1]
     async with AsyncExitStack() as stack:
         stack.callback(server.close)
-        upstreams = Upstreams()
+        upstreams = Upstreams(Dialling())
         stack.push_async_callback(upstreams.close)
         stack.callback(over.set)
         url = f"http://127.0.0.1:{port}"

@@ -15,14 +15,14 @@ from tests.waiting import until_sync
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Runs inside the gateway's container: the gateway is who asks the spawner.
+# Runs inside the gateway's container: the gateway is who asks the others.
 ASK = """
 import asyncio, json, os, sys
 from infra.kit.client import ServiceClient
 async def main():
-    client = ServiceClient(os.environ["ALCOVE_SPAWNER_URL"], os.environ["ALCOVE_SERVICE_SECRET"], name="s")
-    body = json.loads(sys.argv[3]) if len(sys.argv) > 3 else None
-    print(json.dumps(await client.call(sys.argv[1], sys.argv[2], body=body)))
+    client = ServiceClient(os.environ[sys.argv[1]], os.environ["ALCOVE_SERVICE_SECRET"], name="s")
+    body = json.loads(sys.argv[4]) if len(sys.argv) > 4 else None
+    print(json.dumps(await client.call(sys.argv[2], sys.argv[3], body=body)))
     await client.close()
 asyncio.run(main())
 """
@@ -62,8 +62,16 @@ class Installation:
         self.databases = self._databases()
 
     def spawner(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        return self._ask("ALCOVE_SPAWNER_URL", method, path, body)
+
+    def meter(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        return self._ask("ALCOVE_METER_URL", method, path, body)
+
+    def _ask(self, whom: str, method: str, path: str, body: object) -> dict[str, Any]:
         more = [] if body is None else [json.dumps(body)]
-        answer = self.compose("exec", "-T", "gateway", "python", "-c", ASK, method, path, *more)
+        answer = self.compose(
+            "exec", "-T", "gateway", "python", "-c", ASK, whom, method, path, *more
+        )
         found: dict[str, Any] = json.loads(answer.strip().splitlines()[-1])
         return found
 

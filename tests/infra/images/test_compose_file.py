@@ -74,6 +74,22 @@ def test_every_service_is_walled_in(model: dict[str, Any]) -> None:
         assert service["logging"]["options"] == {"max-file": "3", "max-size": "10m"}, name
 
 
+def test_meter_alone_knows_the_machine_that_it_runs_on(model: dict[str, Any]) -> None:
+    knowing = {name for name, service in model["services"].items() if service.get("extra_hosts")}
+    assert knowing == {"metering_proxy"}
+    meter = model["services"]["metering_proxy"]
+    name = meter["environment"]["ALCOVE_METER_HOST_NAME"]
+    assert [host.replace("=", ":") for host in meter["extra_hosts"]] == [f"{name}:host-gateway"]
+    assert meter["environment"]["ALCOVE_METER_LOOPBACK_PROVIDERS"] == ","
+
+
+def test_servers_on_the_machine_are_looked_for_when_the_operator_says_so(tmp_path: Path) -> None:
+    url = "http://host.docker.internal:11434"
+    found = read(tmp_path / "env", f"ALCOVE_METER_LOOPBACK_PROVIDERS={url}")
+    environment = found["services"]["metering_proxy"]["environment"]
+    assert environment["ALCOVE_METER_LOOPBACK_PROVIDERS"] == url
+
+
 def test_every_lasting_service_has_its_own_uid_and_a_health_check(model: dict[str, Any]) -> None:
     services = {name: model["services"][name] for name in SERVICES}
     running = services | {"migrate": model["services"]["migrate"]}

@@ -20,6 +20,14 @@ EGRESS = [
         tests=(_TUNNELS,),
     ),
     Defect(
+        name="dial-a-provider-wherever-its-name-leads",
+        why="a record of a provider's name would lead to a cloud's metadata, key and all",
+        file="metering_proxy/egress/addresses.py",
+        old='return word if word in ("link_local", "metadata") else None',
+        new="return None",
+        tests=("tests/metering_proxy/test_dialling.py",),
+    ),
+    Defect(
         name="trust-the-peer",
         why="whatever the kernel connected to would be taken for what was judged",
         file="metering_proxy/egress/outside.py",
