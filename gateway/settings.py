@@ -1,10 +1,9 @@
 """The gateway's settings. docs/configuration.md is their reference; nothing else is read."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import SettingsConfigDict
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
@@ -17,7 +16,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 class GatewaySettings(Settings):
     """What the gateway is told by its environment."""
 
-    model_config = SettingsConfigDict(env_prefix="ALCOVE_", extra="ignore", frozen=True)
+    prefix: ClassVar[str] = "ALCOVE_"
 
     deployment: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")
     service_secret: str

@@ -2,10 +2,9 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator
-from pydantic_settings import NoDecode
 
 from infra.kit import address
 from infra.kit.errors import AlcoveError
@@ -33,14 +32,14 @@ class MeterSettings(Settings):
     sockets_dir: Path = Field(validation_alias="ALCOVE_SOCKETS_DIR")
     local_model_url: str | None = Field(None, validation_alias="ALCOVE_METER_LOCAL_MODEL_URL")
     embeddings_url: str | None = Field(None, validation_alias="ALCOVE_METER_EMBEDDINGS_URL")
-    loopback_providers: Annotated[tuple[str, ...], NoDecode] = Field(
+    loopback_providers: tuple[str, ...] = Field(
         ("http://127.0.0.1:11434", "http://127.0.0.1:1234"),
         validation_alias="ALCOVE_METER_LOOPBACK_PROVIDERS",
     )
     host_name: str | None = Field(
         None, validation_alias="ALCOVE_METER_HOST_NAME", pattern=r"^[a-z0-9.-]{1,253}$"
     )
-    sealing_keys_old: Annotated[tuple[str, ...], NoDecode] = Field(
+    sealing_keys_old: tuple[str, ...] = Field(
         (), validation_alias="ALCOVE_SEALING_KEYS_OLD", repr=False
     )
     plans_file: Path = Field(plans.FILE, validation_alias="ALCOVE_METER_PLANS_FILE")

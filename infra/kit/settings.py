@@ -3,11 +3,10 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 S = TypeVar("S", bound="Settings")
 
@@ -23,22 +22,16 @@ def _database(text: str) -> str:
 DatabaseUrl = Annotated[str, AfterValidator(_database)]
 
 
-class Settings(BaseSettings):
-    """Base of each service's settings. Unknown fields are refused; nothing is read but the environment."""
+class Settings(BaseModel):
+    """Base of each service's settings. Unknown fields are refused, defaults are checked like what is given.
 
-    model_config = SettingsConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    A field's variable is its `validation_alias`, else its name behind `prefix`, in capitals.
+    """
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `load` hands in: it alone reads the environment, and tests may give another."""
-        return (init_settings,)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, validate_default=True
+    )
+    prefix: ClassVar[str] = ""
 
 
 def load(kind: type[S], environ: dict[str, str] | None = None, **overrides: Any) -> S:
@@ -65,8 +58,7 @@ def load(kind: type[S], environ: dict[str, str] | None = None, **overrides: Any)
 
 def _variable(kind: type[Settings], field: str) -> str:
     alias = kind.model_fields[field].validation_alias
-    prefix = kind.model_config.get("env_prefix") or ""
-    return str(alias) if isinstance(alias, str) else f"{prefix}{field}".upper()
+    return str(alias) if isinstance(alias, str) else f"{kind.prefix}{field}".upper()
 
 
 def _from_environment(
