@@ -17,11 +17,11 @@ from sqlalchemy import Executable, text
 from sqlalchemy.engine import CursorResult, RowMapping
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.elements import TextClause
 
 from infra.kit import sqlite
 from infra.kit.clock import Clock, SystemClock
+from infra.kit.engine import Connection, Engine
 from infra.kit.errors import AlcoveError
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _PG_NOW = text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) 
 class Reading:
     """What may be asked inside a read: rows, one row, one value."""
 
-    def __init__(self, connection: AsyncConnection, clock: Clock, own_clock: bool) -> None:
+    def __init__(self, connection: Connection, clock: Clock, own_clock: bool) -> None:
         self._connection = connection
         self._clock = clock
         self._own_clock = own_clock
@@ -99,14 +99,12 @@ class Database:
                 self.url, self._threads, durable=durable, pool_size=pool_size
             )
         else:
-            self._engine = create_async_engine(
-                self.url, pool_pre_ping=True, pool_size=pool_size, max_overflow=4
-            )
+            self._engine = Engine(self.url, pool_pre_ping=True, pool_size=pool_size, max_overflow=4)
         # SQLite has one writer; queueing here is fair and does not poll, its busy handler does.
         self._writer = asyncio.Lock() if self.is_sqlite else None
 
     @property
-    def engine(self) -> AsyncEngine:
+    def engine(self) -> Engine:
         """The engine, for migrations and tests."""
         return self._engine
 
@@ -129,10 +127,8 @@ class Database:
     async def read(self) -> AsyncIterator[Reading]:
         """A consistent read. Raises as `transaction`."""
         with answering():
-            async with self._engine.connect() as raw:
-                connection = await raw.execution_options(alcove_read=True)
-                async with connection.begin():
-                    yield Reading(connection, self._clock, self._own_clock)
+            async with self._engine.begin(reads=True) as connection:
+                yield Reading(connection, self._clock, self._own_clock)
 
     async def ping(self) -> None:
         """Raises as `transaction` when the database does not answer."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import aiosqlite
 from sqlalchemy import event
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from infra.kit.engine import Engine
 
 _AWAY = frozenset(
     (
@@ -76,9 +77,9 @@ class Threads:
             await asyncio.sleep(0.001)
 
 
-def engine(url: str, threads: Threads, *, durable: bool, pool_size: int) -> AsyncEngine:
+def engine(url: str, threads: Threads, *, durable: bool, pool_size: int) -> Engine:
     """A pool whose transactions may write unless their connection has the option `alcove_read`."""
-    made = create_async_engine(url, pool_size=pool_size)
+    made = Engine(url, pool_size=pool_size)
 
     @event.listens_for(made.sync_engine, "do_connect")
     def _connecting(_dialect: Any, _record: Any, _given: Any, named: dict[str, Any]) -> None:

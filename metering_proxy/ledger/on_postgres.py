@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.util import await_only, greenlet_spawn
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database
+from infra.kit.engine import Connection
 from metering_proxy.ledger import book
 from metering_proxy.ledger.ops import Answer, Op
 from metering_proxy.ledger.sheet import Own, Sheet
@@ -52,7 +52,7 @@ class PostgresStore:
 
     def __init__(self, db: Database, worker: str, lease_ms: int, clock: Clock | None) -> None:
         self._db, self._worker, self._lease_ms, self._clock = db, worker, lease_ms, clock
-        self._connection: AsyncConnection | None = None
+        self._connection: Connection | None = None
         self._own = Own()
 
     async def apply(self, ops: Sequence[Op]) -> list[Answer]:
@@ -87,8 +87,8 @@ class PostgresStore:
         tx = _Tx(raw, self._worker, self._lease_ms, now_at)
         return await greenlet_spawn(book.apply_all, tx, ops, self._own)
 
-    async def _open(self) -> AsyncConnection:
-        self._connection = await self._db.engine.connect()
+    async def _open(self) -> Connection:
+        self._connection = await self._db.engine.open()
         return self._connection
 
     async def _drop(self) -> None:
@@ -100,9 +100,9 @@ class PostgresStore:
                 await connection.close()
 
 
-async def driver(connection: AsyncConnection) -> Any:
+async def driver(connection: Connection) -> Any:
     """asyncpg's own connection below SQLAlchemy's, which has begun no transaction on it."""
-    return (await connection.get_raw_connection()).driver_connection
+    return (await connection.raw()).driver_connection
 
 
 def _is_at_fault(error: Exception) -> bool:

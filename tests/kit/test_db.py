@@ -238,7 +238,7 @@ async def test_no_thread_is_left_when_the_pool_closes_after_a_query_was_given_up
 
 async def test_lock_goes_with_its_connection_when_a_statement_stays(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/s.db")
-    pooled = await database.engine.raw_connection()
+    pooled = await (await database.engine.open()).raw()
     driver = pooled.driver_connection
     assert driver is not None
     for statement in ("CREATE TABLE t (a)", "BEGIN IMMEDIATE", "INSERT INTO t VALUES (1), (2)"):
