@@ -95,6 +95,12 @@ def short_moment(at: int) -> str:
     return f"{day(when)}, {when:%H:%M} UTC"
 
 
+def exact_moment(at: int) -> str:
+    """`3 Nov 2026, 14:05:09 UTC`."""
+    when = moment(at)
+    return f"{day(when)}, {when:%H:%M:%S} UTC"
+
+
 def distance(at: int, now_at: int) -> str:
     """How long ago, or in how long; from 30 days on the date."""
     seconds = (now_at - at) / 1000

@@ -38,6 +38,7 @@ def environment(dist: Path, clock: Clock | None = None) -> jinja2.Environment:
     made.filters["sentence"] = words.sentence
     made.filters["ago"] = lambda at: _ago(at, hands.now_at())
     made.filters["when"] = _when
+    made.filters["exact"] = _exact
     return made
 
 
@@ -59,13 +60,19 @@ def _read(dist: Path, name: str) -> dict[str, str]:
 def _ago(at: int | None, now_at: int) -> Markup:
     if at is None:
         return Markup("never")
-    return _time("ago", at, words.distance(at, now_at), words.long_moment(at))
+    return _time("ago", at, words.distance(at, now_at), words.exact_moment(at))
 
 
 def _when(at: int | None) -> Markup:
     if at is None:
         return Markup("–")
     return _time("when", at, words.short_moment(at), words.long_moment(at))
+
+
+def _exact(at: int | None) -> Markup:
+    if at is None:
+        return Markup("–")
+    return _time("exact", at, words.exact_moment(at), words.long_moment(at))
 
 
 def _time(kind: str, at: int, text: str, title: str) -> Markup:

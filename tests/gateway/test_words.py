@@ -111,6 +111,7 @@ def test_distance_is_told_as_a_person_would(at: int, text: str) -> None:
 def test_moments_are_written_out_in_utc() -> None:
     assert words.long_moment(NOW) == "3 November 2026, 14:05 UTC"
     assert words.short_moment(NOW) == "3 Nov 2026, 14:05 UTC"
+    assert words.exact_moment(NOW + 9_000) == "3 Nov 2026, 14:05:09 UTC"
     assert words.iso(NOW) == "2026-11-03T14:05:00Z"
 
 

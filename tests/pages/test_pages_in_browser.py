@@ -162,6 +162,59 @@ async def test_times_are_told_in_the_reader_s_zone(tab: Tab, preview: Preview) -
     await expect(page.locator("time.when").first).to_contain_text("CE")
 
 
+async def test_calls_are_told_to_the_second_in_the_reader_s_zone(
+    tab: Tab, preview: Preview
+) -> None:
+    for address, others in (("/admin/requests", 0), ("/admin/requests/one", 1)):
+        page = await tab.go(address)
+        told = page.locator("main time.exact").first
+        await expect(told).to_have_text(re.compile(r"\d{2}:\d{2}:\d{2} CES?T$"))
+        seconds = (await told.get_attribute("datetime") or "")[-3:-1]
+        assert f":{seconds} CE" in await told.inner_text()
+        await expect(page.locator("main time:not(.exact)")).to_have_count(others)  # the price's
+
+
+async def test_places_fade_only_where_there_are_more_of_them(tab: Tab) -> None:
+    faded = re.compile(r"\bmore-")
+    await tab.page.set_viewport_size({"width": 390, "height": 844})
+    for address, before, after in (
+        ("/admin/tenants", False, True),
+        ("/admin/host", True, False),
+    ):
+        strip = (await tab.go(address)).locator(".sub-nav")
+        classes = re.compile("more-before"), re.compile("more-after")
+        for there, pattern in zip((before, after), classes, strict=True):
+            check = expect(strip).to_have_class if there else expect(strip).not_to_have_class
+            await check(pattern)
+    await strip.evaluate("strip => strip.scrollTo(0, 0)")
+    await expect(strip).to_have_class(re.compile("more-after"))
+    await tab.page.set_viewport_size({"width": 1440, "height": 900})
+    await expect(strip).not_to_have_class(faded)
+
+
+async def test_current_place_is_in_sight_on_a_phone(tab: Tab) -> None:
+    await tab.page.set_viewport_size({"width": 390, "height": 844})
+    for place in ("tenants", "providers", "prices", "host"):
+        page = await tab.go(f"/admin/{place}")
+        box = await page.locator(".sub-nav [aria-current]").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390, place
+
+
+async def test_a_call_takes_four_lines_on_a_phone(tab: Tab) -> None:
+    await tab.page.set_viewport_size({"width": 390, "height": 844})
+    page = await tab.go("/admin/requests")
+    heights = await page.locator("tbody tr").evaluate_all("all => all.map(row => row.offsetHeight)")
+    assert heights and max(heights) <= 124
+    first = page.locator("tbody tr").first
+    await expect(first.locator(".end")).to_be_visible()
+    when, charge = (
+        await first.locator(".name").bounding_box(),
+        await first.locator(".end").bounding_box(),
+    )
+    assert when and charge and abs(when["y"] - charge["y"]) < 4
+
+
 async def test_pages_meet_wcag_2_2_aa_in_both_themes(tab: Tab, axe: str) -> None:
     found = []
     for theme in ("light", "dark"):

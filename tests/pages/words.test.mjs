@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { createApi } from "../../gateway/static/js/chat/api.js";
 import { isSendKey } from "../../gateway/static/js/chat/composer.js";
 import { ulid } from "../../gateway/static/js/chat/ulid.js";
-import { absolute, dayHeading, duration, limitWords, relative } from "../../gateway/static/js/chat/words.js";
+import { absolute, dayHeading, duration, exact, limitWords, relative } from "../../gateway/static/js/chat/words.js";
 
 const NOW = Date.UTC(2026, 10, 30, 12, 0);
 const MINUTE = 60_000;
@@ -28,6 +28,10 @@ test("relative times are said in the nearest unit", () => {
 test("absolute times name their zone, across the change of clocks", () => {
   assert.equal(absolute(Date.UTC(2026, 11, 1), "Europe/Stockholm"), "1 December 2026 at 01:00 CET");
   assert.match(absolute(Date.UTC(2026, 6, 1), "Europe/Stockholm"), /02:00 CEST$/);
+});
+
+test("exact times have their seconds, and name their zone", () => {
+  assert.equal(exact(Date.UTC(2026, 11, 1, 0, 0, 9), "Europe/Stockholm"), "1 Dec 2026, 01:00:09 CET");
 });
 
 test("days are those of the reader's zone", () => {

@@ -1,7 +1,7 @@
 // What every page but the chat adds to plain HTML: htmx for tables and tests, dialogs, small comforts.
 // Without this script each form and link still works.
 import "htmx.org/dist/htmx.esm.js";
-import { absolute, relative } from "./chat/words.js";
+import { absolute, exact, relative } from "./chat/words.js";
 import { bindTheme, tellZone } from "./theme.js";
 
 const csrf = document.querySelector('meta[name="csrf-token"]')?.content ?? "";
@@ -14,12 +14,30 @@ document.addEventListener("htmx:config:request", (event) => {
 function drawTimes(root) {
   for (const time of root.querySelectorAll("time.ago")) {
     const at = Date.parse(time.dateTime);
-    time.title = absolute(at);
+    time.title = exact(at);
     if (Math.abs(Date.now() - at) < 30 * 86_400_000) time.textContent = relative(at);
   }
   for (const time of root.querySelectorAll("time.when")) {
     time.textContent = absolute(Date.parse(time.dateTime));
     time.title = relative(Date.parse(time.dateTime));
+  }
+  for (const time of root.querySelectorAll("time.exact")) {
+    time.textContent = exact(Date.parse(time.dateTime));
+    time.title = relative(Date.parse(time.dateTime));
+  }
+}
+
+/** What scrolls sideways fades out on the side where there is more of it. */
+function bindSideways(root) {
+  for (const strip of root.querySelectorAll(".site-nav, .sub-nav, .table-wrap")) {
+    const look = () => {
+      const from = Math.abs(strip.scrollLeft);
+      strip.classList.toggle("more-before", from > 1);
+      strip.classList.toggle("more-after", from + strip.clientWidth < strip.scrollWidth - 1);
+    };
+    strip.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(look).observe(strip);
+    look();
   }
 }
 
@@ -133,7 +151,8 @@ bindOnce(document);
 bindModelRows(document);
 bindSuggestions(document);
 bindCopy(document);
-document.querySelector(".sub-nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+bindSideways(document);
+document.querySelector(".sub-nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 drawTimes(document);
 setInterval(() => drawTimes(document), 30_000);
 document.addEventListener("htmx:after:swap", () => drawTimes(document));

@@ -35,6 +35,20 @@ export function absolute(at, zone = undefined, locale = "en-GB") {
   }).format(at);
 }
 
+/** "1 Dec 2026, 01:00:09 CET": to the second, for what is looked up in logs beside it. */
+export function exact(at, zone = undefined, locale = "en-GB") {
+  return new Intl.DateTimeFormat(locale, {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    timeZone: zone,
+    timeZoneName: "short",
+  }).format(at);
+}
+
 /** The heading a conversation stands under: "Today", "Yesterday", a weekday, a month. */
 export function dayHeading(at, now = Date.now(), zone = undefined, locale = "en-GB") {
   const day = (moment) => new Intl.DateTimeFormat("en-CA", { timeZone: zone }).format(moment);
