@@ -20,10 +20,16 @@ async def make(tx: Transaction, limits: Limits) -> Link:
     return await one_time.make(tx, admin_link, limits.admin_link_s)
 
 
-async def state(reading: Reading, token: str) -> tuple[State, int]:
-    """What the link is good for, and until when. Raises `not_found` for one that never was."""
-    found, row = await one_time.find(reading, admin_link, token)
-    return found, row["expires_at"]
+async def state(reading: Reading, token: str) -> tuple[State, int | None]:
+    """What the link is good for, and until when."""
+    found, row = await one_time.look(reading, admin_link, token)
+    return found, row["expires_at"] if row else None
+
+
+async def must_be_ready(reading: Reading, token: str) -> None:
+    """Raises as `use`."""
+    found, _ = await one_time.find(reading, admin_link, token)
+    one_time.must_be_ready(found)
 
 
 async def use(tx: Transaction, token: str) -> None:

@@ -90,8 +90,7 @@ class Doors:
         address = addresses.clean(email)
         async with self._db.transaction() as tx:
             await throttle.take(tx, throttle.ip_key("setup", visitor.ip), self._limits.setup_ip)
-            found, _ = await admin_links.state(tx, token)
-            one_time.must_be_ready(found)
+            await admin_links.must_be_ready(tx, token)
             taken = await tx.value(_by_key(address).with_only_columns(account.c.id))
         hashed = ""
         if taken:

@@ -13,7 +13,7 @@ from infra.kit import ids
 from infra.kit.db import Reading, Transaction
 from infra.kit.errors import AlcoveError
 
-State = Literal["ready", "used", "expired"]
+State = Literal["ready", "used", "expired", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,22 @@ async def retire(tx: Transaction, table: Table, *which: ColumnElement[bool]) -> 
     )
 
 
-async def find(reading: Reading, table: Table, token: str) -> tuple[State, RowMapping]:
-    """The link's row and what it is good for. Raises `not_found` for one that never was."""
+async def look(reading: Reading, table: Table, token: str) -> tuple[State, RowMapping | None]:
+    """What the link is good for, and its row; `unknown` for one that never was, a part of one included."""
     row = await reading.row(select(table).where(table.c.token_hash == ids.digest(token)))
     if row is None:
-        raise AlcoveError("not_found", "There is no such link.")
+        return "unknown", None
     if row["used_at"] is not None:
         return "used", row
     return ("expired" if row["expires_at"] <= await reading.now_at() else "ready"), row
+
+
+async def find(reading: Reading, table: Table, token: str) -> tuple[State, RowMapping]:
+    """As `look`. Raises `not_found` for a link that never was."""
+    state, row = await look(reading, table, token)
+    if row is None:
+        raise AlcoveError("not_found", "There is no such link.")
+    return state, row
 
 
 def must_be_ready(found: State) -> None:

@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a link that was opened is good for."""
+    """What a link that was opened is good for; nothing else is known of one that never was."""
 
     state: State
-    email: str
-    expires_at: int
+    email: str | None = None
+    expires_at: int | None = None
 
 
 async def make(tx: Transaction, actor: Actor, email: str, reason: str, limits: Limits) -> Link:
@@ -66,9 +66,11 @@ class Recovery:
             return await _make(tx, actor, owner, why, self._limits)
 
     async def look(self, token: str) -> Offer:
-        """What the link is good for. Raises `not_found` for one that never was."""
+        """What the link is good for."""
         async with self._db.read() as reading:
-            found, row = await one_time.find(reading, password_link, token)
+            found, row = await one_time.look(reading, password_link, token)
+            if row is None:
+                return Offer(found)
             owner = await _owner(reading, row["account_id"])
         return Offer(found, owner["email"], row["expires_at"])
 

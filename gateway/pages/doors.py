@@ -4,6 +4,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from gateway.accounts import admin_links, sessions
 from gateway.accounts.doors import Entered
+from gateway.accounts.one_time import State
 from gateway.pages.render import page, see_other
 from gateway.web.identity import fields, optional, visitor, written_by_our_page
 from gateway.web.parts import parts
@@ -13,7 +14,7 @@ from infra.kit.errors import AlcoveError
 router = APIRouter(dependencies=[Depends(written_by_our_page)])
 way_out = APIRouter()
 
-_SHOWN_IN_FORM = ("invalid", "unauthorized", "conflict", "forbidden", "rate_limited")
+_SHOWN_IN_FORM = ("invalid", "unauthorized", "conflict", "forbidden", "not_found", "rate_limited")
 
 
 @router.get("/")
@@ -86,9 +87,11 @@ async def sign_out(request: Request) -> Response:
     return response
 
 
+@router.get("/setup")
+@router.get("/setup/")
 @router.get("/setup/{token}")
-async def setup_form(request: Request, token: str) -> Response:
-    """The form of the one-time link; used or expired it says so."""
+async def setup_form(request: Request, token: str = "") -> Response:
+    """The form of the one-time link; where it is used, expired or cut off, it says what to do."""
     return await _setup(request, token, {"email": ""}, {})
 
 
@@ -144,7 +147,7 @@ async def _setup(
         "expires_at": expires_at,
         "first": first,
     }
-    return await page(request, "setup.html", context, status)
+    return await page(request, "setup.html", context, link_status(state, status))
 
 
 async def _typed(request: Request) -> tuple[str, str]:
@@ -163,6 +166,13 @@ def status_of(error: AlcoveError) -> int:
     if error.code not in _SHOWN_IN_FORM:
         raise error
     return error.status
+
+
+def link_status(state: State, status: int) -> int:
+    """The status of a one-time link's page: 404 for one that never was, 410 for one that is no good any more."""
+    if state == "unknown":
+        return 404
+    return status if state == "ready" or status != 200 else 410
 
 
 def count(request: Request, door: str, error: AlcoveError | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from gateway.pages.doors import count, enter, errors_of, refused, status_of
+from gateway.pages.doors import count, enter, errors_of, link_status, refused, status_of
 from gateway.pages.render import page
 from gateway.web.identity import fields, visitor, written_by_our_page
 from gateway.web.parts import parts
@@ -11,9 +11,11 @@ from infra.kit.errors import AlcoveError
 router = APIRouter(prefix="/password", dependencies=[Depends(written_by_our_page)])
 
 
+@router.get("")
+@router.get("/")
 @router.get("/{token}")
-async def show(request: Request, token: str) -> Response:
-    """The form; used or expired it says so."""
+async def show(request: Request, token: str = "") -> Response:
+    """The form; where the link is used, expired or cut off, it says what to do."""
     return await _show(request, token, {})
 
 
@@ -44,4 +46,4 @@ async def _show(
         "expires_at": offer.expires_at,
         "errors": errors,
     }
-    return await page(request, "password.html", context, status)
+    return await page(request, "password.html", context, link_status(offer.state, status))

@@ -16,7 +16,8 @@ from tests.waiting import until
 pytestmark = pytest.mark.thorough
 
 # Routes that have no id of anybody in them, and the door's token, which is its own proof.
-_FREE = {"/static/{name:path}", "/setup/{token}", "/password/{token}"}
+_LINKS = {"/setup", "/setup/", "/setup/{token}", "/password", "/password/", "/password/{token}"}
+_FREE = {"/static/{name:path}", *_LINKS}
 
 
 async def _ids_of(gateway: Gateway, browser: Browser, email: str) -> dict[str, str]:
@@ -129,8 +130,7 @@ async def test_stream_carries_nothing_of_another_tenant(gateway: Gateway) -> Non
 async def test_nobody_is_let_in_without_a_session(gateway: Gateway) -> None:
     stranger = gateway.browser()
     open_to_all = {"/", "/sign-in", "/sign-up", "/sign-out", "/livez", "/readyz"}
-    open_to_all |= {"/setup/{token}", "/password/{token}"}
-    open_to_all |= {"/static/{name:path}", "/favicon.svg"}
+    open_to_all |= {"/static/{name:path}", "/favicon.svg", *_LINKS}
     closed = 0
     for method, path in walk(gateway.app):
         if path in open_to_all:

@@ -101,6 +101,10 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
         "setup.html",
         FORM | NO_ONE | {"token": "old", "state": "expired", "expires_at": s.NOW},
     ),
+    "/setup/part": (
+        "setup.html",
+        FORM | NO_ONE | {"token": "part", "state": "unknown", "expires_at": None},
+    ),
     "/setup/used": (
         "setup.html",
         FORM | NO_ONE | {"token": "used", "state": "used", "expires_at": s.NOW},
@@ -190,6 +194,11 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
         "password.html",
         NO_ONE
         | {"token": "used", "state": "used", "email": None, "expires_at": s.NOW, "errors": {}},
+    ),
+    "/password/part": (
+        "password.html",
+        NO_ONE
+        | {"token": "part", "state": "unknown", "email": None, "expires_at": None, "errors": {}},
     ),
     "/password/old": (
         "password.html",
