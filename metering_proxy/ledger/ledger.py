@@ -106,8 +106,11 @@ class Ledger:
         return rerouted
 
     def first_output(self, hold: Hold) -> asyncio.Future[bool]:
-        """Writes down that output has begun to flow. Happens whether or not the answer is awaited."""
-        return self._writer.submit(Renew(((hold.request_id, hold.output()),)))
+        """Writes down that output has begun to flow, and `hold.seen` of it. Happens whether or not it is awaited.
+
+        What follows until the first renewal is within what recovery adds for one.
+        """
+        return self._writer.submit(Renew(((hold.request_id, hold.seen),)))
 
     def release(self, hold: Hold) -> asyncio.Future[bool]:
         """Gives a hold back uncharged: nothing was sent. Happens whether or not the answer is awaited."""

@@ -53,6 +53,7 @@ class Pump:
             self._telemetry.ttft.observe(time.perf_counter() - self._call.began_s)
         if not self._noted and self._found.text_bytes:
             self._noted = True
+            self._call.hold.seen = self._found.output_estimate
             self._ledger.first_output(self._call.hold)
         if self._exchange.gone:
             return self._reads_on()

@@ -51,14 +51,16 @@ def text(document: Document, name: str) -> str | None:
 
 def told(value: Any) -> int | None:
     """A count in an answer, where it can be read: a natural number, also as `7.0` or `"7"`; else None."""
-    if _is_digits(value) or (type(value) is float and value.is_integer()):
+    if type(value) is not int:
+        if not (_is_digits(value) or (type(value) is float and value.is_integer())):
+            return None
         value = int(value)
-    return value if type(value) is int and 0 <= value < 2**53 else None
+    return value if 0 <= value < 2**53 else None
 
 
 def natural(value: Any) -> int:
     """The same of what may be missing: it counts as none then, since an answer is not ours to refuse."""
-    return told(value) or 0
+    return 0 if value is None else told(value) or 0
 
 
 def nonsense(value: Any) -> bool:
