@@ -19,6 +19,7 @@ help: ## Show this help
 	@echo
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+run: export ALCOVE_BEGAN_AT := $(shell date +%s)
 run: venv-run pages ## Start everything on loopback; nothing to configure. Ctrl-C ends it
 	@$(ALCOVE) run
 

@@ -13,6 +13,7 @@ from typing import Any
 from infra.cli import leftovers, services
 from infra.cli.children import Child, Spec, once, stop_in_order
 from infra.cli.home import FIRST_PORT, Home, Trouble, free_port, location, open_home
+from infra.cli.stopwatch import Stopwatch
 from infra.kit.client import ServiceClient
 from infra.setup import say
 
@@ -57,13 +58,13 @@ class _Run:
             await self._end(stop)
 
     async def _start(self) -> None:
-        began = time.monotonic()
-        home = self._home
+        watch, home = Stopwatch(os.environ), self._home
         say.line(f"Alcove starts. Its data lies in {home.data}")
         leftovers.end(home.state.get("children", {}))
         _prepare_sockets(home)
         port = _remembered_port(home)
-        await self._agent_image()
+        with watch.building():
+            await self._agent_image()
         await asyncio.gather(self._migrate(), self._up(*services.models(home)))
         await self._up(services.meter(home), services.spawner(home))
         host = await self._host()
@@ -71,7 +72,7 @@ class _Run:
         for child in self._started:
             child.keep()
         _tell_host(host)
-        say.line(f"\nReady after {time.monotonic() - began:.0f} s. Logs: {home.data / 'logs'}")
+        say.line(f"\n{watch.ready()}. Logs: {home.data / 'logs'}")
         say.line(f"Open {services.public_url(port)}")
         await _tell_admin_link(home)
         say.line("Ctrl-C ends everything.")
