@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 from tests.waiting import until_sync
 
 ROOT = Path(__file__).parents[3]
+_ACCIDENT = re.compile(
+    r"Traceback|Task was destroyed|never retrieved|never awaited|Unclosed|loop is closed"
+)
 
 
 class Run:
@@ -41,6 +45,16 @@ class Run:
 
     def output(self) -> str:
         return self.output_file.read_text()
+
+    def accidents(self) -> list[str]:
+        """Lines of output and logs that no ending may leave."""
+        logs = sorted((self.place / "data" / "logs").glob("*.log"))
+        return [
+            f"{file.name}: {line}"
+            for file in (self.output_file, *logs)
+            for line in file.read_text(errors="replace").splitlines()
+            if _ACCIDENT.search(line)
+        ]
 
     def journal(self) -> list[str]:
         return self.journal_file.read_text().splitlines() if self.journal_file.exists() else []

@@ -15,7 +15,7 @@ from infra.setup import images
 from tests import leaks
 from tests.infra.cli.running import Run
 from tests.journeys.person import Person
-from tests.waiting import until
+from tests.waiting import until, until_sync
 
 pytestmark = pytest.mark.slow
 Start = Callable[..., Run]
@@ -35,6 +35,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield begin
     for run in runs:
         run.close()
+    assert [line for run in runs for line in run.accidents()] == []
 
 
 def get(url: str) -> tuple[int, str]:
@@ -100,6 +101,29 @@ async def test_everything_ends_by_itself_and_is_found_again_when_a_conversation_
         assert answered["text"] == tab.text(turn) != ""
         assert (await ada.page("/admin/tenants")).count("ada@example.org")
     assert await asyncio.to_thread(second.end) < 10
+
+
+@pytest.mark.parametrize(
+    "begun", ["Bring the databases", "The meter", "The spawner", "The gateway", "Ready after"]
+)
+def test_nothing_is_left_and_nothing_breaks_when_it_is_ended_while_it_starts(
+    start: Start, begun: str
+) -> None:
+    run = start(ALCOVE_LOCAL_MODELS="0")
+    until_sync(lambda: begun in run.output(), timeout_s=30, what=begun)
+    assert run.end() < 10
+    assert run.process.returncode == 0, run.output()
+    assert "killed" not in run.output()
+
+
+async def test_nothing_breaks_when_it_is_ended_while_an_agent_wakes(start: Start) -> None:
+    run = start(ALCOVE_LOCAL_MODELS="0").ready(60)
+    async with Person(f"http://127.0.0.1:{run.state()['port']}", "ada@example.org") as ada:
+        await ada.sign_up()
+        status, instance = await ada.call("POST", "/api/wake", {"reason": "page"})
+        assert (status, instance["state"] != "ready") == (200, True)
+        assert await asyncio.to_thread(run.end) < 10
+    assert "killed" not in run.output()
 
 
 @pytest.mark.docker
