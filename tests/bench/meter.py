@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.kit.service import raise_file_limit
-from tests.bench import load, meter_rows, meter_targets, openai_answers, report, streams
+from tests.bench import disk, load, meter_rows, meter_targets, openai_answers, report, streams
 from tests.bench.meter_targets import PATH, MeterTarget
 from tests.bench.processes import Cores, cores, cpu_s, rss_mb, wait_until_idle
 from tests.bench.report import Rounds
@@ -117,7 +117,8 @@ def tables(found: Rounds, told: Sequence[str]) -> str:
     for count in (500, 1000):
         names = ("p50_ms", "p99_ms", "cpu_us", "core", "RSS MB", "lost", "unfinished")
         parts.append(found.table(told, [f"{count} slow {name}" for name in names]))
-    return "\n\n".join([*parts, found.table(told, ["idle MB", "RSS MB"])])
+    parts.append(found.table(told, ["idle MB", "RSS MB"]))
+    return "\n\n".join([*parts, found.table([meter_rows.DISK], ["sync ms"])])
 
 
 def main() -> None:
@@ -140,6 +141,7 @@ def main() -> None:
             if target.pid is not None:
                 bench.found.add(target.name, "idle MB", rss_mb(target.pid))
         for _ in range(args.rounds):
+            bench.found.add(meter_rows.DISK, "sync ms", disk.sync_ms(directory))
             bench.fast(args.seconds)
             for count in (500, 1000) if args.events else ():
                 bench.slow(count, args.events)
