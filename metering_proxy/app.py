@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from fastapi import Depends, FastAPI
+from starlette.applications import Starlette
 
 from infra.kit import httpd, service
 from infra.kit.clock import Clock, SystemClock
@@ -22,7 +22,6 @@ from infra.kit.tracing import Tracing
 from metering_proxy import models, plans
 from metering_proxy.api import egress as egress_api
 from metering_proxy.api import keys as keys_api
-from metering_proxy.api import problems
 from metering_proxy.api import providers as providers_api
 from metering_proxy.api import reports as reports_api
 from metering_proxy.api import tenants as tenants_api
@@ -93,7 +92,7 @@ class Meter:
     metrics: Metrics
     tracing: Tracing
     jobs: Jobs
-    app: FastAPI
+    app: Starlette
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -186,7 +185,7 @@ def create_app(
         detection=detection,
         telemetry=telemetry,
     )
-    app = FastAPI(title="Alcove meter", openapi_url=None)
+    app = Starlette()
     service.install(
         app, metrics=metrics, tracing=tracing, checks=[service.database_check(db, PACKAGE)]
     )
@@ -206,8 +205,7 @@ def create_app(
         ),
         egress_api.router(egress),
     ):
-        secret = Depends(service.require_secret(settings.service_secret))
-        app.include_router(router, dependencies=[secret], responses=problems.RESPONSES)
+        app.routes.extend(router.behind(service.require_secret(settings.service_secret)))
     changes = _changes(db, keys, listeners, tenants, providers, fallbacks, own_keys)
     work = _jobs(db, keys, ledger, telemetry, quotas, reloading)
     return Meter(

@@ -7,14 +7,15 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 _LAST_SPANS_S = 2.0
 _propagator = TraceContextTextMapPropagator()
@@ -24,16 +25,14 @@ class Tracing:
     """The tracer of one service."""
 
     def __init__(self, service: str, endpoint: str | None = None) -> None:
-        resource = Resource.create({"service.name": service})
-        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self.enabled = bool(endpoint)
-        if endpoint:
-            # Only here: it costs several megabytes, and most installations have no collector.
-            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        self._sdk = _sdk(service, endpoint) if endpoint else None
+        provider = self._sdk or trace.NoOpTracerProvider()
+        self._tracer = provider.get_tracer(f"alcove.{service}")
 
-            exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
-            self._provider.add_span_processor(BatchSpanProcessor(exporter))
-        self._tracer = self._provider.get_tracer(f"alcove.{service}")
+    @property
+    def enabled(self) -> bool:
+        """Whether spans are recorded."""
+        return self._sdk is not None
 
     @classmethod
     def from_environment(cls, service: str) -> "Tracing":
@@ -62,10 +61,24 @@ class Tracing:
 
     def close(self) -> None:
         """Sends what is waiting and stops; a collector that does not answer is given up after two seconds."""
-        if self.enabled:
-            sending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        if self._sdk is not None:
+            sending = threading.Thread(target=self._sdk.shutdown, daemon=True)
             sending.start()
             sending.join(_LAST_SPANS_S)
+
+
+def _sdk(service: str, endpoint: str) -> "TracerProvider":
+    """What records spans and sends them. Loaded here: it weighs megabytes, and most houses have no collector."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    resource = Resource.create({"service.name": service})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
 
 
 @contextmanager

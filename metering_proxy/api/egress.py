@@ -1,15 +1,14 @@
 """Connections to other people's services, and what tenants took of their way out."""
 
-from fastapi import APIRouter, Response
-
+from infra.kit.routes import Routes
 from metering_proxy import wire
 from metering_proxy.api.paths import Name, TenantId
 from metering_proxy.egress.egress import Egress
 
 
-def router(egress: Egress) -> APIRouter:
+def router(egress: Egress) -> Routes:
     """The routes."""
-    api = APIRouter()
+    api = Routes()
 
     @api.get("/connections/{tenant}")
     async def listed(tenant: TenantId) -> wire.TokenConnections:
@@ -21,10 +20,9 @@ def router(egress: Egress) -> APIRouter:
     ) -> wire.TokenConnection:
         return await egress.connections.put(tenant, connection, request)
 
-    @api.delete("/connections/{tenant}/{connection}", status_code=204)
-    async def delete(tenant: TenantId, connection: Name) -> Response:
+    @api.delete("/connections/{tenant}/{connection}", status=204)
+    async def delete(tenant: TenantId, connection: Name) -> None:
         await egress.connections.delete(tenant, connection)
-        return Response(status_code=204)
 
     @api.get("/tenants/{tenant}/egress")
     async def today(tenant: TenantId) -> wire.EgressDay:

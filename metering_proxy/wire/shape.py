@@ -11,7 +11,8 @@ class Shape(BaseModel):
     So is `false` for 0, `"5"` for 5 and 1 for true: nothing is read as something near.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    # Built at their first use: most shapes are those of pages that are opened now and then.
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -20,7 +21,7 @@ class Shape(BaseModel):
         kinds = (wanted, *get_args(wanted))
         if int in kinds and str not in kinds and isinstance(value, bool | str):
             raise ValueError("must be a whole number")
-        if wanted is bool and not isinstance(value, bool):
+        if bool in kinds and value is not None and not isinstance(value, bool):
             raise ValueError("must be true or false")
         return value
 

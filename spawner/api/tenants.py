@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter
-
+from infra.kit.routes import Routes
 from spawner import wire
 from spawner.api.parameters import Tenant
 
@@ -11,9 +10,9 @@ if TYPE_CHECKING:
     from spawner.wiring import Spawner
 
 
-def router(spawner: "Spawner") -> APIRouter:
+def router(spawner: "Spawner") -> Routes:
     """`/tenants/{tenant}/…`."""
-    routes = APIRouter()
+    routes = Routes()
 
     @routes.put("/tenants/{tenant}/suspension")
     async def suspend(tenant: Tenant) -> wire.Instance:
