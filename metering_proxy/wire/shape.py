@@ -11,8 +11,7 @@ class Shape(BaseModel):
     So is `false` for 0, `"5"` for 5 and 1 for true: nothing is read as something near.
     """
 
-    # Built at their first use: most shapes are those of pages that are opened now and then.
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
     @field_validator("*", mode="before")
     @classmethod
