@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from starlette.applications import Starlette
+from fastapi import Depends, FastAPI
 
 from infra.kit import httpd, service
 from infra.kit.clock import Clock, SystemClock
@@ -22,6 +22,7 @@ from infra.kit.tracing import Tracing
 from metering_proxy import models, plans
 from metering_proxy.api import egress as egress_api
 from metering_proxy.api import keys as keys_api
+from metering_proxy.api import problems
 from metering_proxy.api import providers as providers_api
 from metering_proxy.api import reports as reports_api
 from metering_proxy.api import tenants as tenants_api
@@ -92,7 +93,7 @@ class Meter:
     metrics: Metrics
     tracing: Tracing
     jobs: Jobs
-    app: Starlette
+    app: FastAPI
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -185,7 +186,7 @@ def create_app(
         detection=detection,
         telemetry=telemetry,
     )
-    app = Starlette()
+    app = FastAPI(title="Alcove meter", openapi_url=None)
     service.install(
         app, metrics=metrics, tracing=tracing, checks=[service.database_check(db, PACKAGE)]
     )
@@ -205,7 +206,8 @@ def create_app(
         ),
         egress_api.router(egress),
     ):
-        app.routes.extend(router.behind(service.require_secret(settings.service_secret)))
+        secret = Depends(service.require_secret(settings.service_secret))
+        app.include_router(router, dependencies=[secret], responses=problems.RESPONSES)
     changes = _changes(db, keys, listeners, tenants, providers, fallbacks, own_keys)
     work = _jobs(db, keys, ledger, telemetry, quotas, reloading)
     return Meter(

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from starlette.applications import Starlette
+from fastapi import FastAPI
 
 from infra.kit import service
 from infra.kit.clock import Clock
@@ -23,14 +23,13 @@ log = logging.getLogger(__name__)
 _EXIT_S = 3.0
 
 
-def create_app(spawner: Spawner) -> Starlette:
+def create_app(spawner: Spawner) -> FastAPI:
     """The control listener's application."""
 
     async def starting() -> str | None:
         return spawner.breaker.paused()
 
-    app = Starlette()
-    app.router.redirect_slashes = False  # an id is not tried in other spellings
+    app = FastAPI(title="Alcove spawner", openapi_url=None, redirect_slashes=False)
     service.install(
         app,
         metrics=spawner.base.metrics,

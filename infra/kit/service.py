@@ -15,11 +15,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from opentelemetry.trace import SpanKind
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infra.kit import address, ids, log, unix
@@ -28,7 +29,6 @@ from infra.kit.db import Database
 from infra.kit.errors import AlcoveError, from_response
 from infra.kit.httpd.limits import Limits
 from infra.kit.metrics import Metrics
-from infra.kit.routes import Routes
 from infra.kit.schema import at_head
 from infra.kit.tracing import Tracing
 
@@ -38,7 +38,7 @@ Check = Callable[[], Awaitable[str | None]]
 
 
 def install(
-    app: Starlette,
+    app: FastAPI,
     *,
     metrics: Metrics,
     tracing: Tracing,
@@ -52,18 +52,17 @@ def install(
     caller's `x-request-id` is kept (services) or a new one is made (the public port).
     """
     app.add_exception_handler(AlcoveError, _coded)
+    app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(Exception, _internal)
     app.add_middleware(_Requests, metrics=metrics, tracing=tracing, trust=trust_request_id)
 
-    shared = Routes()
+    @app.get("/livez", include_in_schema=False)
+    async def livez() -> dict[str, str]:
+        return {"status": "ok"}
 
-    @shared.get("/livez")
-    async def livez() -> Response:
-        return JSONResponse({"status": "ok"})
-
-    @shared.get("/readyz")
+    @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
         reasons = [reason for check in checks if (reason := await check())]
         if reasons:
@@ -72,12 +71,10 @@ def install(
 
     if expose_metrics:
 
-        @shared.get("/metrics")
+        @app.get("/metrics", include_in_schema=False)
         async def metrics_page() -> Response:
             body, kind = metrics.render()
             return Response(body, media_type=kind)
-
-    app.routes.extend(shared.all)
 
 
 def database_check(db: Database, package: str) -> Check:
@@ -113,6 +110,16 @@ async def _coded(request: Request, error: Exception) -> Response:
     if isinstance(retry_after, int):
         headers["retry-after"] = str(retry_after)
     return JSONResponse(error.body(_request_id(request)), error.status, headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    fields = [
+        {"field": ".".join(str(part) for part in item["loc"][1:]), "problem": item["msg"]}
+        for item in error.errors()
+    ]
+    coded = AlcoveError("invalid", "the request is not of the expected form", fields=fields)
+    return JSONResponse(coded.body(_request_id(request)), coded.status)
 
 
 async def _http(request: Request, error: Exception) -> Response:

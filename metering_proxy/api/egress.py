@@ -1,14 +1,15 @@
 """Connections to other people's services, and what tenants took of their way out."""
 
-from infra.kit.routes import Routes
+from fastapi import APIRouter, Response
+
 from metering_proxy import wire
 from metering_proxy.api.paths import Name, TenantId
 from metering_proxy.egress.egress import Egress
 
 
-def router(egress: Egress) -> Routes:
+def router(egress: Egress) -> APIRouter:
     """The routes."""
-    api = Routes()
+    api = APIRouter()
 
     @api.get("/connections/{tenant}")
     async def listed(tenant: TenantId) -> wire.TokenConnections:
@@ -20,9 +21,10 @@ def router(egress: Egress) -> Routes:
     ) -> wire.TokenConnection:
         return await egress.connections.put(tenant, connection, request)
 
-    @api.delete("/connections/{tenant}/{connection}", status=204)
-    async def delete(tenant: TenantId, connection: Name) -> None:
+    @api.delete("/connections/{tenant}/{connection}", status_code=204)
+    async def delete(tenant: TenantId, connection: Name) -> Response:
         await egress.connections.delete(tenant, connection)
+        return Response(status_code=204)
 
     @api.get("/tenants/{tenant}/egress")
     async def today(tenant: TenantId) -> wire.EgressDay:

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from fastapi import Path, Query
 
-TenantId = Annotated[str, Field(pattern=r"^[a-z2-7]{16}$")]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
-Moment = Annotated[int, Field(ge=0, le=2**53)]
-Whose = Annotated[str | None, Field(pattern=r"^[a-z2-7]{16}$")]
+TenantId = Annotated[str, Path(pattern=r"^[a-z2-7]{16}$")]
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
+Moment = Annotated[int, Query(ge=0, le=2**53)]
+Whose = Annotated[str | None, Query(pattern=r"^[a-z2-7]{16}$")]

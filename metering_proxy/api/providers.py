@@ -1,8 +1,9 @@
 """Connections to providers, and what can be had through them: models, prices, plans."""
 
+from fastapi import APIRouter, Response
+
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
-from infra.kit.routes import Routes
 from metering_proxy import wire
 from metering_proxy.plans import Plans
 from metering_proxy.providers.catalog import Catalog
@@ -22,15 +23,15 @@ def router(
     tenants: Tenants,
     clock: Clock,
     host_name: str | None,
-) -> Routes:
+) -> APIRouter:
     """The routes. `host_name`: see `probe`."""
-    api = Routes()
+    api = APIRouter()
 
     @api.get("/providers")
     async def listed() -> wire.Providers:
         return wire.Providers(providers=await _views(catalog))
 
-    @api.post("/providers", status=201)
+    @api.post("/providers", status_code=201)
     async def create(new: wire.NewProvider) -> wire.Provider:
         return await _view(catalog, await providers.create(new))
 
@@ -38,9 +39,10 @@ def router(
     async def change(provider: str, change: wire.ProviderChange) -> wire.Provider:
         return await _view(catalog, await providers.change(provider, change))
 
-    @api.delete("/providers/{provider}", status=204)
-    async def delete(provider: str) -> None:
+    @api.delete("/providers/{provider}", status_code=204)
+    async def delete(provider: str) -> Response:
         await providers.delete(provider)
+        return Response(status_code=204)
 
     @api.post("/providers/{provider}/probes")
     async def probed(provider: str) -> wire.Probe:

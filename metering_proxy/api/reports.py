@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import Field
-from starlette.responses import StreamingResponse
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
 
-from infra.kit.routes import Routes
 from metering_proxy import exports, wire
 from metering_proxy.api.paths import Moment, Name, Whose
 from metering_proxy.exports import Exports
@@ -15,23 +14,25 @@ from metering_proxy.requests import Requests
 from metering_proxy.usage import Reports
 
 
-def router(reports: Reports, entries: Exports, requests: Requests, repricing: Repricing) -> Routes:
+def router(
+    reports: Reports, entries: Exports, requests: Requests, repricing: Repricing
+) -> APIRouter:
     """The routes."""
-    api = Routes()
+    api = APIRouter()
 
     @api.get("/usage")
     async def usage(
         from_at: Moment,
         to_at: Moment,
         tenant: Whose = None,
-        zone: Annotated[str, Field(max_length=64)] = "UTC",
-        group: Annotated[str, Field(max_length=100)] = "",
+        zone: Annotated[str, Query(max_length=64)] = "UTC",
+        group: Annotated[str, Query(max_length=100)] = "",
     ) -> wire.Usage:
         return await reports.usage(
             account=tenant, from_at=from_at, to_at=to_at, zone=zone, group=_names(group)
         )
 
-    @api.get("/usage/export")
+    @api.get("/usage/export", response_class=StreamingResponse)
     async def export(
         from_at: Moment, to_at: Moment, tenant: Whose = None, format: exports.Format = "csv"
     ) -> StreamingResponse:
@@ -50,9 +51,9 @@ def router(reports: Reports, entries: Exports, requests: Requests, repricing: Re
     async def listed(
         tenant: Whose = None,
         before: Annotated[
-            str | None, Field(pattern=r"^[0-9]{1,16}\.[A-Za-z0-9_.:-]{1,64}$")
+            str | None, Query(pattern=r"^[0-9]{1,16}\.[A-Za-z0-9_.:-]{1,64}$")
         ] = None,
-        limit: Annotated[int, Field(ge=1, le=200)] = 50,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
     ) -> wire.RequestRows:
         return await requests.listed(tenant, _place(before), limit)
 

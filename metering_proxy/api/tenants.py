@@ -2,10 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from fastapi import APIRouter, Query, Response
 
 from infra.kit.errors import AlcoveError
-from infra.kit.routes import Routes
 from metering_proxy import wire
 from metering_proxy.api.paths import Name, TenantId
 from metering_proxy.grants import Grants
@@ -23,9 +22,9 @@ def router(
     quotas: Quotas,
     grants: Grants,
     marked: Marked,
-) -> Routes:
+) -> APIRouter:
     """The routes."""
-    api = Routes()
+    api = APIRouter()
 
     @api.put("/instance-keys/{tenant}/{generation}")
     async def mint(
@@ -44,13 +43,14 @@ def router(
             raise
         return wire.InstanceKey(key=key, plan=standing.plan.name, status=standing.status)
 
-    @api.delete("/instance-keys/{tenant}/{generation}", status=204)
-    async def delete(tenant: TenantId, generation: int) -> None:
+    @api.delete("/instance-keys/{tenant}/{generation}", status_code=204)
+    async def delete(tenant: TenantId, generation: int) -> Response:
         listeners.check(tenant, generation)
         await keys.delete(tenant, generation)
         await listeners.close(tenant, generation)
+        return Response(status_code=204)
 
-    @api.put("/tenants/{tenant}", sparse=True)
+    @api.put("/tenants/{tenant}", response_model_exclude_unset=True)
     async def put_tenant(tenant: TenantId, state: wire.TenantState) -> wire.Tenant:
         return await tenants.put(tenant, state)
 
@@ -63,7 +63,7 @@ def router(
         return await quotas.marks(tenant)
 
     @api.get("/marks")
-    async def all_marks(percent: Annotated[int, Field(ge=1, le=100)] = 50) -> wire.TenantMarks:
+    async def all_marks(percent: Annotated[int, Query(ge=1, le=100)] = 50) -> wire.TenantMarks:
         return await marked.listed(percent)
 
     @api.get("/tenants/{tenant}/grants")

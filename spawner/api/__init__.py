@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from starlette.applications import Starlette
+from fastapi import Depends, FastAPI
 
 from infra.kit import service
 from spawner.api import events, host, instances, tenants
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from spawner.wiring import Spawner
 
 
-def install(app: Starlette, spawner: "Spawner") -> None:
+def install(app: FastAPI, spawner: "Spawner") -> None:
     """Adds every route to `app`."""
-    secret = service.require_secret(spawner.base.settings.service_secret)
+    secret = [Depends(service.require_secret(spawner.base.settings.service_secret))]
     for routes in (instances, events, tenants, host):
-        app.routes.extend(routes.router(spawner).behind(secret))
+        app.include_router(routes.router(spawner), dependencies=secret)

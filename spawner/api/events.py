@@ -3,12 +3,10 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
-from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import StreamingResponse
 
 from infra.kit import sse
-from infra.kit.routes import Routes
 from spawner.api.parameters import Tenant
 
 if TYPE_CHECKING:
@@ -17,9 +15,9 @@ if TYPE_CHECKING:
 _HEARTBEAT_S = 15
 
 
-def router(spawner: "Spawner") -> Routes:
+def router(spawner: "Spawner") -> APIRouter:
     """`/instances/{tenant}/events`."""
-    routes = Routes()
+    routes = APIRouter()
 
     async def frames(tenant: str, after: int) -> AsyncIterator[bytes]:
         spawner.base.metrics.streams.inc()
@@ -35,10 +33,11 @@ def router(spawner: "Spawner") -> Routes:
 
     @routes.get("/instances/{tenant}/events")
     async def events(
-        request: Request, tenant: Tenant, after: Annotated[int, Field(ge=0)] = 0
+        tenant: Tenant,
+        after: Annotated[int, Query(ge=0)] = 0,
+        last_event_id: Annotated[str | None, Header()] = None,
     ) -> StreamingResponse:
-        last_event_id = request.headers.get("last-event-id", "")
-        if last_event_id.isascii() and last_event_id.isdigit():
+        if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit():
             after = int(last_event_id)
         return StreamingResponse(
             frames(tenant, after), media_type=sse.CONTENT_TYPE, headers=sse.HEADERS

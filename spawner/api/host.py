@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from fastapi import APIRouter
 from sqlalchemy import func, select
 
-from infra.kit.routes import Routes
 from spawner import wire
 from spawner.models import instance
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from spawner.wiring import Spawner
 
 
-def router(spawner: "Spawner") -> Routes:
+def router(spawner: "Spawner") -> APIRouter:
     """`/host`."""
-    routes = Routes()
+    routes = APIRouter()
 
     @routes.get("/host")
     async def host() -> wire.Host:

@@ -2,10 +2,8 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
-from starlette.responses import Response
+from fastapi import APIRouter, Query, Response
 
-from infra.kit.routes import Routes, said
 from spawner import wire
 from spawner.api.parameters import Tenant
 from spawner.instances import Row, absent, read
@@ -15,16 +13,18 @@ if TYPE_CHECKING:
     from spawner.wiring import Spawner
 
 
-def router(spawner: "Spawner") -> Routes:
+def router(spawner: "Spawner") -> APIRouter:
     """`/instances…`, without its events."""
-    routes = Routes()
+    routes = APIRouter()
 
     @routes.put("/instances/{tenant}")
-    async def wake(tenant: Tenant, body: wire.Wake) -> Response:
-        if not body.wake:
-            return said(await look(tenant))
-        instance = spawner.shown(await spawner.ensure.awake(tenant, body.reason))
-        return said(instance, 200 if instance.state == "ready" else 202)
+    async def wake(tenant: Tenant, body: wire.Wake, response: Response) -> wire.Instance:
+        if body.wake:
+            instance = spawner.shown(await spawner.ensure.awake(tenant, body.reason))
+        else:
+            instance = await look(tenant)
+        response.status_code = 200 if instance.state == "ready" or not body.wake else 202
+        return instance
 
     @routes.get("/instances/{tenant}")
     async def look(tenant: Tenant) -> wire.Instance:
@@ -32,14 +32,14 @@ def router(spawner: "Spawner") -> Routes:
             row = await read(reading, tenant)
         return spawner.shown(row) if row else absent(tenant)
 
-    @routes.delete("/instances/{tenant}", status=202)
+    @routes.delete("/instances/{tenant}", status_code=202)
     async def stop(
-        tenant: Tenant, reason: Annotated[str, Field(max_length=64)] = "admin"
+        tenant: Tenant, reason: Annotated[str, Query(max_length=64)] = "admin"
     ) -> wire.Instance:
         message = "An administrator put it to sleep" if reason == "admin" else None
         return spawner.shown(await spawner.ensure.asleep(tenant, message))
 
-    @routes.put("/instances/{tenant}/activity", status=204)
+    @routes.put("/instances/{tenant}/activity", status_code=204)
     async def activity(tenant: Tenant, body: wire.Activity) -> None:
         await spawner.ensure.person_was_here(tenant, body.person_at)
 

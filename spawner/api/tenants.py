@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from infra.kit.routes import Routes
+from fastapi import APIRouter
+
 from spawner import wire
 from spawner.api.parameters import Tenant
 
@@ -10,9 +11,9 @@ if TYPE_CHECKING:
     from spawner.wiring import Spawner
 
 
-def router(spawner: "Spawner") -> Routes:
+def router(spawner: "Spawner") -> APIRouter:
     """`/tenants/{tenant}/…`."""
-    routes = Routes()
+    routes = APIRouter()
 
     @routes.put("/tenants/{tenant}/suspension")
     async def suspend(tenant: Tenant) -> wire.Instance:

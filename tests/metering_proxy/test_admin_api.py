@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from infra.kit import service
-from infra.kit.routes import Endpoint
 from metering_proxy import wire
 from tests import scripted as s
 from tests.metering_proxy.house import SECRET, House
-from tests.openapi import described
 from tests.scripted import ScriptedProvider
 
 _CHECKS = (
@@ -43,21 +41,15 @@ async def test_no_request_that_can_be_made_up_breaks_it_on_either_database(
 
 async def _check(house: House, scripted: ScriptedProvider, tmp_path: Path) -> None:
     await _lived_in(house, scripted)
-    document = tmp_path / "openapi.json"
-    document.write_text(json.dumps(described("Alcove meter", _endpoints(house))))
+    described = tmp_path / "openapi.json"
+    described.write_text(json.dumps(house.meter.app.openapi()))
     async with service.serving(house.meter.app, "http://127.0.0.1:0") as url:
-        code, output = await _schemathesis(document, url)
+        code, output = await _schemathesis(described, url)
     assert code == 0, output[-8_000:]
     tested = re.search(r"Operations:\s+(\d+) selected", output)
     assert tested is not None, output[-2_000:]
     assert int(tested.group(1)) >= 25
     assert (await house.verdict()).whole
-
-
-def _endpoints(house: House) -> list[Endpoint]:
-    """Every route that needs the service secret."""
-    found = [route for route in house.meter.app.routes if isinstance(route, Endpoint)]
-    return [endpoint for endpoint in found if endpoint.guard is not None]
 
 
 async def _lived_in(house: House, scripted: ScriptedProvider) -> None:
@@ -71,9 +63,9 @@ async def _lived_in(house: House, scripted: ScriptedProvider) -> None:
     await house.client.create_api_key(tenant.id, wire.ApiKeyRequest(name="k"))
 
 
-async def _schemathesis(document: Path, url: str) -> tuple[int, str]:
+async def _schemathesis(described: Path, url: str) -> tuple[int, str]:
     command = [
-        *(sys.executable, "-m", "schemathesis.cli", "run", str(document), "--url", url),
+        *(sys.executable, "-m", "schemathesis.cli", "run", str(described), "--url", url),
         *("--header", f"Authorization: Bearer {SECRET}", "--checks", _CHECKS),
         *("--phases", "examples,coverage,fuzzing", "--max-examples", "12", "--no-color"),
         *("--seed", "1", "--request-timeout", "20", "--generation-database", "none"),
@@ -82,7 +74,7 @@ async def _schemathesis(document: Path, url: str) -> tuple[int, str]:
     ]
     process = await asyncio.create_subprocess_exec(
         *command,
-        cwd=document.parent,
+        cwd=described.parent,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

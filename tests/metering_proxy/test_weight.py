@@ -15,7 +15,6 @@ NOT_TO_SERVE = {
     "alembic",
     "asyncpg",
     "cryptography",
-    "fastapi",
     "genai_prices",
     "opentelemetry.exporter",
     "opentelemetry.sdk",
