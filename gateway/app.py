@@ -16,7 +16,18 @@ from gateway.api import agent, live, pending
 from gateway.background import Background
 from gateway.limits import Limits
 from gateway.metrics import GatewayMetrics
-from gateway.pages import account, chat, doors, errors, key_acts, keys, recovery, statics, usage
+from gateway.pages import (
+    account,
+    chat,
+    doors,
+    errors,
+    key_acts,
+    keys,
+    recovery,
+    statics,
+    storage,
+    usage,
+)
 from gateway.pages.admin import (
     fallbacks,
     host,
@@ -82,7 +93,8 @@ def create_app(
         app.include_router(router)
     for router in (doors.router, doors.way_out, recovery.router):
         app.include_router(router)
-    for router in (chat.router, usage.router, account.router, keys.router, key_acts.router):
+    mine = (account.router, storage.router, keys.router, key_acts.router)
+    for router in (chat.router, usage.router, *mine):
         app.include_router(router)
     for router in (tenants.router, tenant.router, tenant_acts.router):
         app.include_router(router)

@@ -33,6 +33,13 @@ class SpawnerClient:
         )
         return self._instance(answer)
 
+    async def clear(self, tenant: str) -> wire.Instance:
+        """Lets the instance be awake past its storage for a quarter of an hour, so that its owner can delete.
+
+        Raises `forbidden` (reason `storage_past_ceiling`) where there is too much for that.
+        """
+        return self._instance(await self._service.call("PUT", f"/instances/{tenant}/clearing"))
+
     async def events(self, tenant: str, after: int = 0) -> AsyncGenerator[wire.PhaseEvent, None]:
         """Phase events after number `after`, those of the past first; ends only when the line breaks."""
         async for event in self._service.events(

@@ -78,6 +78,17 @@ class Ensure:
             await _set(tx, tenant, plan=plan)
             return await obtain(tx, tenant)
 
+    async def clear(self, tenant: str) -> Row:
+        """Lets the tenant be awake past its storage for a quarter of an hour, for its owner to delete; wakes
+        nothing. Without effect where there is room. Raises `forbidden` (reason `storage_past_ceiling`)."""
+        async with self.journal.transaction(tenant) as tx:
+            row, now_at = await obtain(tx, tenant), await tx.now_at()
+            storage.must_be_clearable(row, self.plans)
+            if storage.refusal(row, self.plans, now_at) is None:
+                return row
+            await _set(tx, tenant, clearing_until_at=now_at + storage.CLEARING_MS)
+            return await obtain(tx, tenant)
+
     async def person_was_here(self, tenant: str, person_at: int) -> None:
         """Notes a person's last byte; what is older than the last news, or in the future, moves nothing
         beyond the present. A tenant never started is no news."""
@@ -96,7 +107,7 @@ class Ensure:
                 )
             if row.state in _STOPPABLE:
                 return row
-            if (full := storage.refusal(row, self.plans)) is not None:
+            if (full := storage.refusal(row, self.plans, await tx.now_at())) is not None:
                 raise full
             newly = row.wanted_at is None
             await queue.want(tx, row, reason)

@@ -49,6 +49,7 @@ class Row:
     oom_kills: int
     status_at: int | None
     stored_bytes: int | None
+    clearing_until_at: int | None
 
     @classmethod
     def of(cls, found: RowMapping) -> "Row":

@@ -12,12 +12,18 @@ from sqlalchemy import ColumnElement, Table, case, update
 from infra.kit.clock import Clock
 from infra.kit.db import Database
 from spawner.models import instance
+from spawner.storage import CLEARING_MS
 
 log = logging.getLogger(__name__)
 _NOTICED_MS = 20_000  # less than that is a clock being set right bit by bit
 _PAST = ("person_at", "busy_at", "started_at", "wanted_at", "status_at")
 # The longest that each may lie ahead, whatever the clock was when it was noted.
-_TO_COME = {"busy_until_at": 3_600_000, "retry_at": 300_000, "deadline_at": 3_600_000}
+_TO_COME = {
+    "busy_until_at": 3_600_000,
+    "retry_at": 300_000,
+    "deadline_at": 3_600_000,
+    "clearing_until_at": CLEARING_MS,
+}
 
 
 class Jumps:

@@ -51,6 +51,7 @@ instance = Table(
     Column("oom_kills", Integer, nullable=False, server_default="0"),
     Column("status_at", BigInteger),
     Column("stored_bytes", BigInteger),  # what its data took when it was last measured
+    Column("clearing_until_at", BigInteger),  # it may be awake past its storage, to be cleared
     Index("instance_by_state", "state"),
     Index("instance_by_wanted", "wanted_at"),
 )

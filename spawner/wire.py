@@ -54,6 +54,7 @@ class Instance(Wire):
     next_schedule_at: int | None = None
     stored_bytes: int | None = None  # what its data took when it was last measured
     storage_bytes: int | None = None  # what its plan allows
+    clearing_until_at: int | None = None  # it may be awake past that, so that its owner can delete
     seq: int = 0  # of its newest phase event
 
 

@@ -11,6 +11,7 @@ from gateway.accounts.sessions import Identity
 from gateway.models import account
 from gateway.pages.form_errors import errors_of
 from gateway.pages.render import page, see_other
+from gateway.pages.storage import stored_or_none
 from gateway.web.identity import Person, fields, signed_in, visitor, written_by_our_page
 from gateway.web.parts import parts
 from infra.kit.errors import AlcoveError
@@ -99,7 +100,13 @@ async def _show(
         for row in rows
     ]
     listed.sort(key=lambda each: not each["current"])
-    context = {"member_since_at": since_at, "sessions": listed, "values": {}, "errors": errors}
+    context = {
+        "member_since_at": since_at,
+        "sessions": listed,
+        "storage": await stored_or_none(here, person.tenant),
+        "values": {},
+        "errors": errors,
+    }
     return await page(request, "account.html", context, status)
 
 

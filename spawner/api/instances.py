@@ -39,6 +39,10 @@ def router(spawner: "Spawner") -> APIRouter:
         message = "An administrator put it to sleep" if reason == "admin" else None
         return spawner.shown(await spawner.ensure.asleep(tenant, message))
 
+    @routes.put("/instances/{tenant}/clearing")
+    async def clear(tenant: Tenant) -> wire.Instance:
+        return spawner.shown(await spawner.ensure.clear(tenant))
+
     @routes.put("/instances/{tenant}/activity", status_code=204)
     async def activity(tenant: Tenant, body: wire.Activity) -> None:
         await spawner.ensure.person_was_here(tenant, body.person_at)

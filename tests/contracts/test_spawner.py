@@ -59,6 +59,12 @@ async def test_instance_gets_ready_and_says_where_when_woken(spawner: SpawnerCli
     assert (await spawner.wake(tenant, "page")).generation == 1
 
 
+async def test_leave_to_clear_is_no_news_when_there_is_room(spawner: SpawnerClient) -> None:
+    found = await spawner.clear(ids.tenant_id())
+    assert (found.state, found.clearing_until_at) == ("absent", None)
+    assert found.storage_bytes
+
+
 async def test_phases_are_told_again_when_a_listener_comes_late(spawner: SpawnerClient) -> None:
     tenant = ids.tenant_id()
     await spawner.wake(tenant, "message")

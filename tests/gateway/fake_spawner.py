@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from tests.gateway.fake_agent import FakeAgent, Memory
 from tests.gateway.fake_room import room
 from tests.quickly import serving
 
+LIMIT_BYTES = 1_000_000_000
 Waking = Literal["at once", "when told", "fails"]
 
 
@@ -34,6 +36,8 @@ class _Tenant:
     events: list[spawner_wire.PhaseEvent] = field(default_factory=list)
     agent: FakeAgent | None = None
     person_at: int = 0
+    stored_bytes: int | None = None
+    clearing_until_at: int | None = None
     stop_agent: AsyncExitStack = field(default_factory=AsyncExitStack)
 
 
@@ -139,7 +143,13 @@ class FakeSpawner:
             error=row.error,
             changed_at=row.changed_at,
             seq=len(row.events),
+            stored_bytes=row.stored_bytes,
+            storage_bytes=LIMIT_BYTES,
+            clearing_until_at=row.clearing_until_at,
         ).model_dump()
+
+    def _is_full(self, tenant: str) -> bool:
+        return (self.of(tenant).stored_bytes or 0) > LIMIT_BYTES
 
     async def _follow(self, tenant: str, after: int) -> AsyncIterator[bytes]:
         waiter = asyncio.Event()
@@ -166,6 +176,8 @@ class FakeSpawner:
             noted(f"wake {tenant} {body.reason}")
             if self.of(tenant).suspended:
                 raise AlcoveError("forbidden", "suspended", reason="suspended")
+            if self._is_full(tenant) and self.of(tenant).clearing_until_at is None:
+                raise AlcoveError("forbidden", "It is full.", reason="storage_full")
             await self._wake(tenant)
             return JSONResponse(self._instance(tenant), 202)
 
@@ -184,6 +196,15 @@ class FakeSpawner:
         async def events(tenant: str, after: int = 0) -> Response:
             noted(f"events {tenant}")
             return StreamingResponse(self._follow(tenant, after), media_type="text/event-stream")
+
+        @app.put("/instances/{tenant}/clearing")
+        async def clear(tenant: str) -> Any:
+            noted(f"clear {tenant}")
+            if (self.of(tenant).stored_bytes or 0) > 2 * LIMIT_BYTES:
+                raise AlcoveError("forbidden", "Far too much.", reason="storage_past_ceiling")
+            if self._is_full(tenant):
+                self.of(tenant).clearing_until_at = time.time_ns() // 1_000_000 + 900_000
+            return self._instance(tenant)
 
         @app.put("/instances/{tenant}/activity")
         async def activity(tenant: str, body: spawner_wire.Activity) -> Response:

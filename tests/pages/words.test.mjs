@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { createApi } from "../../gateway/static/js/chat/api.js";
 import { isSendKey } from "../../gateway/static/js/chat/composer.js";
 import { ulid } from "../../gateway/static/js/chat/ulid.js";
-import { absolute, dayHeading, duration, exact, limitWords, relative } from "../../gateway/static/js/chat/words.js";
+import { absolute, dayHeading, duration, exact, limitWords, refusal, relative } from "../../gateway/static/js/chat/words.js";
 
 const NOW = Date.UTC(2026, 10, 30, 12, 0);
 const MINUTE = 60_000;
@@ -52,6 +52,12 @@ test("a limit says what ran out and when it starts again", () => {
   assert.match(words.text, /in 9 days, on 9 December 2026/);
   assert.match(limitWords("not_covered", NOW + 9 * DAY, NOW).text, /fits into what is left\. .* in 9 days/);
   assert.match(limitWords("requests_minute").title, /one minute/);
+});
+
+test("a full storage says where to make room, and other refusals stay what they are", () => {
+  assert.match(refusal({ code: "forbidden", details: { reason: "storage_full" } }), /account page/);
+  assert.equal(refusal({ code: "forbidden", details: {} }), "That is not allowed for this account.");
+  assert.equal(refusal({ code: "network" }), "There is no connection just now.");
 });
 
 test("a quota of nothing promises no day on which it begins again", () => {

@@ -2,11 +2,13 @@
 
 import os
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from infra.kit.clock import FakeClock
 from infra.kit.errors import AlcoveError
 from spawner import data
 from spawner.runtimes.process import ProcessRuntime
@@ -151,6 +153,77 @@ async def test_tenant_wakes_again_when_its_storage_was_cleared(home: House) -> N
         much.unlink()
         await at.spawner.storage.round()
         await at.ready(who)
+
+
+async def test_owner_has_a_while_to_delete_and_goes_on_when_there_is_room_again(
+    home: House,
+) -> None:
+    who, clock = tenant(), FakeClock(time.time_ns() // 1_000_000)
+    async with home.work(runtime_class=Fat, poll_s=3600, clock=clock) as at:
+        await at.ready(who)
+        much = home.data(who) / "much"
+        much.write_bytes(b"x" * 1_100_000)
+        await measured(at, who)
+        assert (await at.client.clear(who)).clearing_until_at == clock.now_at() + 900_000
+        assert (await at.client.instance(who)).state == "stopped", "it is not woken by that"
+        await at.ready(who)
+        clock.advance(600)
+        await measured(at, who)
+        assert (await at.client.instance(who)).state == "ready"
+        much.unlink()
+        await measured(at, who)
+        clock.advance(600)
+        await measured(at, who)
+        assert (await at.client.instance(who)).state == "ready"
+
+
+async def test_tenant_sleeps_again_when_nothing_was_deleted_in_time(home: House) -> None:
+    who, clock = tenant(), FakeClock(time.time_ns() // 1_000_000)
+    async with home.work(runtime_class=Fat, poll_s=3600, clock=clock) as at:
+        await at.ready(who)
+        (home.data(who) / "much").write_bytes(b"x" * 1_100_000)
+        await measured(at, who)
+        await at.client.clear(who)
+        await at.ready(who)
+        clock.jump(-3600)  # the while is a length of time
+        await at.spawner.supervise()
+        clock.advance(901)
+        await measured(at, who)
+        assert (await at.client.instance(who)).state == "stopped"
+        with pytest.raises(AlcoveError) as refused:
+            await at.client.wake(who, "message")
+        assert refused.value.reason == "storage_full"
+        await at.client.clear(who)
+        await at.ready(who)
+
+
+async def test_nobody_is_awake_past_the_ceiling_while_they_delete(home: House) -> None:
+    who = tenant()
+    async with home.work(runtime_class=Fat, poll_s=3600) as at:
+        await at.ready(who)
+        much = home.data(who) / "much"
+        much.write_bytes(b"x" * 1_100_000)
+        await measured(at, who)
+        await at.client.clear(who)
+        await at.ready(who)
+        much.write_bytes(b"x" * 1_300_000)
+        await measured(at, who)
+        assert (await at.client.instance(who)).state == "stopped"
+        for ask in (at.client.clear(who), at.client.wake(who, "message")):
+            with pytest.raises(AlcoveError) as refused:
+                await ask
+            assert refused.value.code == "forbidden"
+        with pytest.raises(AlcoveError) as past:
+            await at.client.clear(who)
+        assert past.value.reason == "storage_past_ceiling"
+
+
+async def test_leave_to_delete_is_none_when_there_is_room(home: House) -> None:
+    who = tenant()
+    async with home.work(runtime_class=Fat, poll_s=3600) as at:
+        await at.ready(who)
+        await measured(at, who)
+        assert (await at.client.clear(who)).clearing_until_at is None
 
 
 async def test_next_measurement_waits_when_one_took_long(home: House) -> None:

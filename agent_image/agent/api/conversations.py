@@ -51,6 +51,7 @@ class Conversations:
             lambda tx: conversations.delete(tx, conversation_id), durable=True
         ):
             raise AlcoveError("not_found", "There is no such conversation.")
+        self.db.give_back()
         return Response(204)
 
 

@@ -16,6 +16,7 @@ from infra.kit.clock import Clock
 
 T = TypeVar("T")
 _MIGRATIONS = Path(__file__).parent.parent / "migrations"
+_PAGES_AT_ONCE = 500  # 2 MB, some milliseconds
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -50,6 +51,7 @@ class Database:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="database")
         self._connection: sqlite3.Connection | None = None
         self._durable = False
+        self._giving_back: asyncio.Task[None] | None = None
         self.committed: Callable[[int], None] = lambda seq: None
 
     def open(self) -> None:
@@ -63,6 +65,7 @@ class Database:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         connection.row_factory = sqlite3.Row
         for pragma in (
+            "auto_vacuum=INCREMENTAL",  # of a new file alone, and before anything is written
             "journal_mode=WAL",
             "synchronous=NORMAL",
             "foreign_keys=ON",
@@ -76,8 +79,37 @@ class Database:
         _stamp_epoch(connection)
         self._connection = connection
 
+    def give_back(self) -> None:
+        """Lets the file shrink by what was deleted, a little at a time between everybody else's transactions.
+
+        Returns at once. What is left when the database closes is taken for new rows.
+        """
+        if self._giving_back is None or self._giving_back.done():
+            self._giving_back = asyncio.create_task(self._give_back(), name="give back")
+
+    async def _give_back(self) -> None:
+        loop = asyncio.get_running_loop()
+        while await loop.run_in_executor(self._thread, self._free_some):
+            pass
+
+    def _free_some(self) -> bool:
+        """Whether there is more to free."""
+        connection = self._connection
+        if connection is None:
+            return False
+        before = _free_pages(connection)
+        connection.execute(f"PRAGMA incremental_vacuum({_PAGES_AT_ONCE})").fetchall()
+        after = _free_pages(connection)
+        if after and after < before:
+            return True
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return False
+
     async def close(self) -> None:
         """Waits for what is under way, then closes the file."""
+        if self._giving_back is not None:
+            self._giving_back.cancel()
+            await asyncio.gather(self._giving_back, return_exceptions=True)
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown()
 
@@ -126,6 +158,11 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
         return result, tx.last_seq
+
+
+def _free_pages(connection: sqlite3.Connection) -> int:
+    found: int = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    return found
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -27,6 +27,7 @@ _ACTS = {
     "tenant.resumed": "Resumed",
     "instance.stop": "Put to sleep",
     "instance.wake": "Woken",
+    "storage.clearing": "Woken past its storage, to make room",
     "egress.changed": "Way out changed",
     "credit.given": "Credit given",
     "credit.not_given": "Credit could not be given",

@@ -59,6 +59,39 @@ KEYS: dict[str, Any] = {
 }
 FRESH = p.program_key(key="alcove-key-Vt3p0mW1sQ8rYk2nJx6bLh9cDf4gTa7eUo5iNz", replaces=None)
 NO_ONE = {"account": None}
+
+
+def _storage(stored: int | None, level: str, until_at: int | None = None) -> dict[str, Any]:
+    return {
+        "stored_bytes": stored,
+        "limit_bytes": 1_000_000_000,
+        "percent": (stored or 0) // 10_000_000,
+        "level": level,
+        "clearing_until_at": until_at,
+    }
+
+
+ACCOUNT = FORM | {
+    "member_since_at": s.NOW - 80 * s.DAY_MS,
+    "storage": _storage(412_000_000, "ok"),
+    "sessions": [
+        {
+            "id": "s1",
+            "current": True,
+            "device": "Firefox on Linux",
+            "created_at": s.NOW - 2 * s.DAY_MS,
+            "last_seen_at": s.NOW - 5_000,
+        },
+        {
+            "id": "s2",
+            "current": False,
+            "device": "Safari on iPhone",
+            "created_at": s.NOW - 9 * s.DAY_MS,
+            "last_seen_at": s.NOW - s.DAY_MS,
+        },
+    ],
+}
+
 # address -> (template, context over the common one)
 PAGES: dict[str, tuple[str, dict[str, Any]]] = {
     "/sign-up": ("sign_up.html", FORM | NO_ONE | {"open": True}),
@@ -134,29 +167,18 @@ PAGES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "/usage/no-meter": ("usage.html", USAGE | {"quota": None}),
-    "/account": (
+    "/account": ("account.html", ACCOUNT),
+    "/account/near": ("account.html", ACCOUNT | {"storage": _storage(970_000_000, "low")}),
+    "/account/full": ("account.html", ACCOUNT | {"storage": _storage(1_084_000_000, "out")}),
+    "/account/clearing": (
         "account.html",
-        FORM
-        | {
-            "member_since_at": s.NOW - 80 * s.DAY_MS,
-            "sessions": [
-                {
-                    "id": "s1",
-                    "current": True,
-                    "device": "Firefox on Linux",
-                    "created_at": s.NOW - 2 * s.DAY_MS,
-                    "last_seen_at": s.NOW - 5_000,
-                },
-                {
-                    "id": "s2",
-                    "current": False,
-                    "device": "Safari on iPhone",
-                    "created_at": s.NOW - 9 * s.DAY_MS,
-                    "last_seen_at": s.NOW - s.DAY_MS,
-                },
-            ],
-        },
+        ACCOUNT | {"storage": _storage(1_084_000_000, "out", s.NOW + 840_000)},
     ),
+    "/account/unmeasured": (
+        "account.html",
+        ACCOUNT | {"storage": _storage(None, "ok")},
+    ),
+    "/account/away": ("account.html", ACCOUNT | {"storage": None}),
     "/account/keys": ("keys.html", KEYS),
     "/account/keys/fresh": ("keys.html", KEYS | {"fresh": FRESH}),
     "/account/keys/none": ("keys.html", KEYS | {"programs": [], "providers": []}),

@@ -196,6 +196,8 @@ INSTANCE = {
     "started_at": NOW - 900_000,
     "last_activity_at": NOW - 30_000,
     "alive_because": "an answer is under way",
+    "stored_bytes": 412_000_000,
+    "storage_bytes": 1_000_000_000,
     "next_schedule_at": None,
 }
 AUDIT = [

@@ -102,8 +102,8 @@ METER = [
         name="take-true-for-a-number",
         why="`max_tokens: true` would reserve for one token and buy thousands",
         file="metering_proxy/wires/numbers.py",
-        old="    if type(value) is not int:\n",
-        new="    if not isinstance(value, int):\n",
+        old="    if type(value) is not int:\n        raise",
+        new="    if not isinstance(value, int):\n        raise",
         tests=("tests/metering_proxy/test_requests.py",),
     ),
     Defect(

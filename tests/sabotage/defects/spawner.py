@@ -87,7 +87,8 @@ SPAWNER = [
         name="wake-who-is-past-the-storage-limit",
         why="an agent that fills the disk would go on as soon as it is asked for",
         file="spawner/ensure.py",
-        old="            if (full := storage.refusal(row, self.plans)) is not None:\n                raise full\n",
+        old="            if (full := storage.refusal(row, self.plans, await tx.now_at())) is not None:\n"
+        "                raise full\n",
         new="",
         tests=("tests/spawner/test_storage.py",),
     ),

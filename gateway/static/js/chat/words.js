@@ -117,5 +117,7 @@ const REFUSALS = {
 
 /** One plain sentence for an error of api.js. */
 export function refusal(error) {
+  if (error.details?.reason === "storage_full")
+    return "It has filled the storage of your plan. On your account page you can make room.";
   return REFUSALS[error.code] ?? "Something went wrong on our side.";
 }
