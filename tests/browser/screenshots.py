@@ -92,6 +92,7 @@ async def _all(house: House, provider: s.ScriptedProvider, browser: Browser) -> 
     await _at_the_limit(house, provider, ada)
     await _credit(house, admin, tenant)
     await _picture(ada.page, "usage", lambda: ada.page.goto(f"{house.url}/usage"))
+    await _picture(ada.page, "account", lambda: ada.page.goto(f"{house.url}/account"))
     await _chain(house, admin)
     for name in ("tenants", "spend", "requests", "providers", "fallbacks", "prices", "host"):
         await admin.page.goto(f"{house.url}/admin/{name}")
