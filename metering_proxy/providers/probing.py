@@ -67,7 +67,7 @@ def _hint(connection: Connection, host_name: str | None) -> str:
     if host == "localhost" or (address and (address.is_loopback or address.is_unspecified)):
         port = f":{parts.port}" if parts.port else ""
         there = f"{parts.scheme}://{host_name}{port}{parts.path}"
-        return f". {host} is the meter's own container; for a server on this machine write {there}"
+        return f". {host} is the meter's own container: for a server on this machine use {there} instead"
     return ""
 
 

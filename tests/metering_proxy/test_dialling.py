@@ -127,7 +127,7 @@ async def test_test_at_loopback_names_the_machine_when_the_meter_is_in_a_contain
 ) -> None:
     detail = await _probe(named, "http://127.0.0.1:9/v1")
     assert detail.startswith("nobody answers there. 127.0.0.1 is the meter's own container")
-    assert detail.endswith(f"write http://{HOST}:9/v1")
+    assert detail.endswith(f" use http://{HOST}:9/v1 instead")
 
 
 async def test_test_of_the_machine_says_what_its_server_lacks_when_nobody_answers(

@@ -81,7 +81,7 @@ def _provider_on_the_machine_answers(installation: Installation) -> None:
     with _serving(bridge) as port:
         wrong = _probe(installation, f"http://127.0.0.1:{port}/v1")
         assert not wrong["ok"]
-        told = wrong["detail"].rpartition(" ")[2]
+        told = wrong["detail"].split()[-2]
         assert told == f"http://host.docker.internal:{port}/v1"
         assert _probe(installation, told)["models"] == 1
 
