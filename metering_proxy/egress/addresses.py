@@ -76,8 +76,8 @@ class PublicOnly:
         """See AddressPolicy."""
         if isinstance(address, IPv4Address):
             return next((word for block, word in _FOUR if address in block), None)
-        if address in _NAT64:
-            return self.refuses(IPv4Address(int(address) & 0xFFFF_FFFF))
+        if (inner := carried(address)) is not None:
+            return self.refuses(inner)
         if address.scope_id is not None:
             return "link_local"
         named = next((word for block, word in _SIX if address in block), None)
@@ -98,6 +98,13 @@ def _inner(address: IPAddress) -> IPAddress:
     if isinstance(address, IPv4Address):
         return address
     return address.ipv4_mapped or address.sixtofour or address
+
+
+def carried(address: IPAddress | None) -> IPv4Address | None:
+    """The IPv4 address that one of DNS64 stands for; None for any other."""
+    if isinstance(address, IPv6Address) and address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return None
 
 
 def literal(host: str) -> IPAddress | None:

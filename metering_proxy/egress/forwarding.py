@@ -78,9 +78,28 @@ class Forwarding:
                 exchange.let_body_go()
                 try:
                     with self._told(connection, response.status, len(body), allowance):
-                        await _pass_on(exchange, response, allowance, call_id)
+                        await self._pass_on(exchange, response, allowance, tenant, call_id)
                 finally:
                     await response.close()
+
+    async def _pass_on(
+        self,
+        exchange: Exchange,
+        response: RelayResponse,
+        allowance: Allowance,
+        tenant: str,
+        call_id: str,
+    ) -> None:
+        ours = [("x-alcove-request-id", call_id)]
+        told = headers.to_caller(response.headers, ours=ours, resized=False)
+        await exchange.start(response.status, told)
+        async for chunk in response.chunks():
+            self._ways.admit(
+                tenant, anonymous=False
+            )  # who may go out no more is cut at the next byte
+            await allowance.spend(len(chunk))
+            await exchange.write(chunk)
+        exchange.end()
 
     async def close(self) -> None:
         """Closes every connection."""
@@ -132,15 +151,3 @@ def _passed(given: Headers, secret: str) -> Headers:
         for name, value in end_to_end(given)
         if name not in _NOT_SENT and not name.startswith(_NOT_SENT_PREFIXES) and secret not in value
     ]
-
-
-async def _pass_on(
-    exchange: Exchange, response: RelayResponse, allowance: Allowance, call_id: str
-) -> None:
-    ours = [("x-alcove-request-id", call_id)]
-    told = headers.to_caller(response.headers, ours=ours, resized=False)
-    await exchange.start(response.status, told)
-    async for chunk in response.chunks():
-        await allowance.spend(len(chunk))
-        await exchange.write(chunk)
-    exchange.end()

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from metering_proxy.egress.hosts import spelled
+
 _PORTS = (80, 443)
 
 
@@ -45,6 +47,18 @@ def _count(value: Any, most: int = 2**53) -> int:
 
 
 def _names(value: Any) -> frozenset[str]:
+    """Hosts in their one spelling. An entry that no host is ever equal to is refused: it would change nothing."""
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise ValueError("egress: allow and deny are lists of host names")
-    return frozenset(item.lower().strip(".") for item in value)
+    return frozenset(_name(item) for item in value)
+
+
+def _name(item: str) -> str:
+    bare = f"[{item}]" if item.count(":") > 1 and not item.startswith("[") else item
+    found = spelled(bare.removeprefix("."))
+    if found is None:
+        raise ValueError(
+            f"egress: {item!r} is no host such as example.org, which stands for all below it too:"
+            " no *, port, path or block of addresses, and other alphabets as xn--…"
+        )
+    return found[0]

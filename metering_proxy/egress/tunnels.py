@@ -36,7 +36,7 @@ class Tunnels:
         """Answers a CONNECT, and returns once its tunnel is over.
 
         Raises what `Ways.admit`, `names.check`, `Ways.enter` and `Outside.dial` raise, before the answer; a budget
-        that ends under way cuts both connections.
+        that ends under way, or a permission that is taken back, cuts both connections.
         """
         standing, rules = self._ways.admit(tenant, anonymous=True)
         target = names.parse(exchange.path)
@@ -45,13 +45,18 @@ class Tunnels:
             sock = await self._outside.dial(target.host, target.port)
             far = Streams(*await asyncio.open_connection(sock=sock))
             near = exchange.tunnel([("x-alcove-request-id", call_id)])
-            await self._join(near, far, allowance, target.port)
+            await self._join(near, far, allowance, tenant, target.port)
 
-    async def _join(self, near: Duplex, far: Duplex, allowance: Allowance, port: int) -> None:
+    async def _join(
+        self, near: Duplex, far: Duplex, allowance: Allowance, tenant: str, port: int
+    ) -> None:
         began_s = time.perf_counter()
         passed: dict[Direction, int] = {"up": 0, "down": 0}
 
         async def passing(direction: Direction, size: int) -> None:
+            self._ways.admit(
+                tenant, anonymous=True
+            )  # who may go out no more is cut at the next byte
             await allowance.spend(size)
             passed[direction] += size
 

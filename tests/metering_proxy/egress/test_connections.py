@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from infra.kit.errors import AlcoveError
@@ -78,6 +79,22 @@ async def test_answer_streams_as_it_comes(there: There, service: Origin) -> None
         assert await response.content.readexactly(5) == b"first"
         service.gate.set()
         assert await response.content.read() == b"last"
+
+
+async def test_answer_under_way_is_cut_when_its_tenant_is_suspended(
+    there: There, service: Origin
+) -> None:
+    service.answer = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfirst"
+    service.gate = asyncio.Event()
+    headers = {"authorization": f"Bearer {there.mine.key}"}
+    url = "http://localhost/connections/hub/sse"
+    async with there.mine.session.get(url, headers=headers) as response:
+        assert await response.content.readexactly(5) == b"first"
+        state = wire.TenantState(plan="free", status="suspended", version=9)
+        await there.house.client.put_tenant(there.mine.id, state)
+        service.gate.set()
+        with pytest.raises(aiohttp.ClientError):
+            await response.content.read()
 
 
 async def test_connection_is_used_again_by_the_same_tenant_alone(

@@ -31,6 +31,8 @@ def test_host_is_refused_when_its_spelling_is_odd(authority: str) -> None:
         ("93.184.216.34:443", "93.184.216.34"),
         ("127.0.0.1.:443", "127.0.0.1"),
         ("[2606:4700::1111]:443", "2606:4700::1111"),
+        ("[2606:4700:0:0:0:0:0:1111]:443", "2606:4700::1111"),
+        ("[2606:4700::ABCD]:443", "2606:4700::abcd"),
         ("xn--bcher-kva.example:443", "xn--bcher-kva.example"),
         ("under_score.example:443", "under_score.example"),
         ("127.0.0.1.nip.io:443", "127.0.0.1.nip.io"),
@@ -99,8 +101,41 @@ def test_plan_with_a_list_lets_through_what_it_names_and_nothing_else() -> None:
         {"allow": "good.example"},
         {"deny": [1]},
         {"denied": []},
+        # Entries that no host is ever equal to: they would deny, or allow, nothing, and nobody would know.
+        {"deny": ["*.example.org"]},
+        {"deny": ["sub.*.example.org"]},
+        {"allow": ["*"]},
+        {"deny": ["https://example.org/"]},
+        {"deny": ["example.org:443"]},
+        {"deny": ["example.org/path"]},
+        {"deny": [" example.org"]},
+        {"deny": [""]},
+        {"deny": ["10.0.0.0/8"]},
+        {"deny": ["2001:db8::/32"]},
+        {"deny": ["1.2.3.4.5"]},
+        {"deny": ["0x7f.1"]},
+        {"deny": ["bücher.example"]},
     ],
 )
 def test_rules_are_refused_when_a_value_makes_no_sense(table: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="egress"):
         rules(table)
+
+
+@pytest.mark.parametrize(
+    ("entry", "authority"),
+    [
+        ("EXAMPLE.org.", "www.example.ORG:443"),
+        (".example.org", "a.b.example.org:443"),
+        ("xn--bcher-kva.example", "XN--BCHER-KVA.example:443"),
+        ("93.184.216.34", "93.184.216.34.:443"),
+        ("93.184.216.34", "[64:ff9b::5db8:d822]:443"),
+        ("2606:4700::1111", "[2606:4700:0:0:0:0:0:1111]:443"),
+        ("2606:4700:0::1111", "[2606:4700::1111]:443"),
+        ("[2606:4700::ABCD]", "[2606:4700::abcd]:443"),
+    ],
+)
+def test_host_is_denied_however_it_and_its_rule_are_spelled(entry: str, authority: str) -> None:
+    with pytest.raises(AlcoveError) as caught:
+        check(parse(authority), rules({"deny": [entry]}), ())
+    assert caught.value.reason == "egress_denied"

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,6 +153,24 @@ async def test_tunnel_ends_with_the_key_of_its_generation(
         await open_house.client.delete_key(tenant.id, 1)
         assert await client.ended()
     await until(lambda: not open_house.meter.egress.open)
+
+
+@pytest.mark.parametrize(
+    "now", [{"status": "suspended"}, {"egress": False}, {"plan": "inside"}], ids=str
+)
+async def test_open_tunnel_is_cut_at_the_next_byte_when_it_would_be_opened_no_more(
+    open_house: House, server: Server, now: dict[str, Any]
+) -> None:
+    tenant = await allowed(open_house)
+    async with connecting(tenant, f"{STAND_IN}:{server.port}") as client:
+        await opened(client)
+        client.send(b"one")
+        assert await client.reader.readexactly(3) == b"one"
+        state = {"plan": "free", "status": "active", "version": 3, "egress": True, **now}
+        await open_house.client.put_tenant(tenant.id, wire.TenantState.model_validate(state))
+        client.send(b"two")
+        assert await client.ended()
+    await until(lambda: open_house.meter.egress.open == 0)
 
 
 async def test_get_of_a_host_is_no_way_out(open_house: House, server: Server) -> None:

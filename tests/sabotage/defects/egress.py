@@ -39,7 +39,7 @@ EGRESS = [
         name="look-into-no-translation",
         why="64:ff9b::7f00:1 is 127.0.0.1 wherever a network translates",
         file="metering_proxy/egress/addresses.py",
-        old="            return self.refuses(IPv4Address(int(address) & 0xFFFF_FFFF))\n",
+        old="            return self.refuses(inner)\n",
         new="            return None\n",
         tests=(_ADDRESSES,),
     ),
@@ -54,7 +54,7 @@ EGRESS = [
     Defect(
         name="read-numbers-as-names",
         why="0x7f.1 is a name to us and 127.0.0.1 to a resolver",
-        file="metering_proxy/egress/names.py",
+        file="metering_proxy/egress/hosts.py",
         old="        or _NUMBER.fullmatch(labels[-1])\n",
         new="",
         tests=(_NAMES,),
@@ -73,6 +73,14 @@ EGRESS = [
         file="metering_proxy/egress/ways.py",
         old="        if anonymous and not standing.egress:\n",
         new="        if not anonymous and not standing.egress:\n",
+        tests=(_LIMITS,),
+    ),
+    Defect(
+        name="let-the-open-tunnel-stay",
+        why="whoever is suspended would go on sending for as long as the tunnel lasts",
+        file="metering_proxy/egress/tunnels.py",
+        old="            self._ways.admit(tenant, anonymous=True)  #",
+        new="            #",
         tests=(_LIMITS,),
     ),
     Defect(
