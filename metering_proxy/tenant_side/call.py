@@ -62,6 +62,20 @@ class Calls:
         `named`: the model that the path names, empty where the body does.
         Once something is held the call goes on to its end, whether or not its caller stays.
         """
+        call = await self._begun(exchange, wire, named, key, call_id)
+        exchange.outlive()
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        try:
+            await self._run(call, exchange)
+        finally:
+            self._running.discard(task)
+
+    async def _begun(
+        self, exchange: Exchange, wire: Wire, named: str, key: Key, call_id: str
+    ) -> Call:
+        """Reads a request and holds for it. Nothing else keeps its body: it may be large, and the call long."""
         standing = self._tenants.standing(key.tenant)
         standing.admit()
         body = await exchange.body()
@@ -75,15 +89,7 @@ class Calls:
         agreed = self._first(others)
         hold = await self._hold(agreed, others, wire, key, call_id)
         reader = wire.reader(ask, agreed.route.connection.kind.dialect)
-        call = Call(call_id, wire, key, agreed, hold, reader, began_s, others)
-        exchange.outlive()
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
-        try:
-            await self._run(call, exchange)
-        finally:
-            self._running.discard(task)
+        return Call(call_id, wire, key, agreed, hold, reader, began_s, others)
 
     def _agreed(
         self, ask: Ask, routes: Sequence[Route], standing: Standing, key: Key, at: int

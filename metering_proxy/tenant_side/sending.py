@@ -81,19 +81,17 @@ class Sending:
             raise AlcoveError("unavailable", "the hold ran out before the call", reason="lease")
 
     async def _send(self, call: Call, exchange: Exchange) -> None:
-        connection, wire = call.terms.route.connection, call.wire.name
-        path = call.terms.path(wire)
-        passed = headers.to_provider(exchange, connection, wire, encoded=not call.terms.strips)
-        data = call.terms.body(call.limit)
-        async with self._upstreams.use(connection) as upstream:
+        request = _request(call, exchange)
+        async with self._upstreams.use(call.terms.route.connection) as upstream:
             self._telemetry.overhead.observe(time.perf_counter() - call.began_s)
             call.sent = True
             try:
-                response = await upstream.open(RelayRequest("POST", path, passed, data))
+                response = await upstream.open(request)
             except AlcoveError as error:
                 call.sent = error.reason not in _NEVER_SENT
                 self._broken(call, exchange, error)
                 raise
+            del request  # its body may be large, and the answer long
             try:
                 call.status = response.status
                 await self._pass_on(call, exchange, response)
@@ -133,7 +131,7 @@ class Sending:
         held = most if good and call.others else 0
         outlet = Outlet(exchange, response.status, told, most_held_bytes=held)
         if not outlet.holding:
-            await self._open(outlet, exchange)
+            await self._open(call, outlet, exchange)
         call.hold.look = tee.seen
         try:
             pump = Pump(call, tee, outlet, exchange, self._ledger, self._telemetry, self._drain_s)
@@ -142,7 +140,7 @@ class Sending:
         except AlcoveError as error:
             if outlet.holding:
                 self._broken(call, exchange, error)
-                await self._open(outlet, exchange)
+                await self._open(call, outlet, exchange)
             call.blamed = error.reason in PROVIDERS
             await exchange.write(tee.cut())
             raise
@@ -160,8 +158,9 @@ class Sending:
         await exchange.write(rest)
         exchange.end()
 
-    async def _open(self, outlet: Outlet, exchange: Exchange) -> None:
+    async def _open(self, call: Call, outlet: Outlet, exchange: Exchange) -> None:
         """The answer is its caller's now, so the request will not be sent again."""
+        call.let_body_go()
         exchange.let_body_go()
         await outlet.open()
 
@@ -173,7 +172,7 @@ class Sending:
             if onward is not None:
                 call.outcome = "error"
                 raise _Failed(onward)
-        await self._open(outlet, exchange)
+        await self._open(call, outlet, exchange)
 
     async def _pump(
         self, call: Call, exchange: Exchange, response: RelayResponse, pump: Pump
@@ -186,6 +185,13 @@ class Sending:
                 await self._decide(call, exchange, pump.outlet)
             else:
                 await exchange.drained()
+
+
+def _request(call: Call, exchange: Exchange) -> RelayRequest:
+    """What this attempt sends."""
+    terms, wire = call.terms, call.wire.name
+    passed = headers.to_provider(exchange, terms.route.connection, wire, encoded=not terms.strips)
+    return RelayRequest("POST", terms.path(wire), passed, terms.body(call.limit))
 
 
 def _framing(call: Call, content_type: str) -> Framing:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from metering_proxy.wires.events import Splitter
 
 # Above this, what was put by is read: memory for a stream has a bound.
-_MOST_BYTES = 256 * 1024
+_MOST_BYTES = 64 * 1024
 _LONG_EVENT_BYTES = 64 * 1024
 
 
@@ -26,7 +26,9 @@ class Skimmer:
     ) -> None:
         self._splitter, self._telling, self._show = splitter, telling, show
         self._held = splitter.rest()
-        self._put_by: list[bytes] = []
+        self._beginning = b""
+        self._put_by: list[bytes] = []  # without their beginning, which is most of them
+        self._others: list[bytes] = []
         self._put_by_bytes = 0
         self.over = False
 
@@ -57,8 +59,9 @@ class Skimmer:
         return held
 
     def catch_up(self) -> None:
-        """Reads what was put by."""
-        waiting, self._put_by, self._put_by_bytes = self._put_by, [], 0
+        """Reads what was put by. In which order it came matters to no reader."""
+        cut = [self._beginning + part for part in self._put_by]
+        waiting, self._put_by, self._others, self._put_by_bytes = [*self._others, *cut], [], [], 0
         if waiting:
             for _, data in Splitter().feed(b"".join(waiting)):
                 if data is not None:
@@ -76,7 +79,26 @@ class Skimmer:
         return b"".join(kept)
 
     def _keep(self, raw: bytes) -> None:
-        self._put_by.append(raw)
+        beginning = self._beginning
+        if beginning and raw.startswith(beginning):
+            raw = raw[len(beginning) :]
+            self._put_by.append(raw)
+        else:
+            if not beginning and self._others:
+                self._beginning = _shared(self._others[-1], raw)
+            self._others.append(raw)
         self._put_by_bytes += len(raw)
         if self._put_by_bytes > _MOST_BYTES:
             self.catch_up()
+
+
+def _shared(one: bytes, other: bytes) -> bytes:
+    """What both begin with."""
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[:middle] == other[:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return one[:least]

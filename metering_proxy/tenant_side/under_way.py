@@ -40,6 +40,11 @@ class Call:
         """The token limit of this attempt."""
         return min(self.hold.limit, self.terms.wanted)
 
+    def let_body_go(self) -> None:
+        """Its request will not be sent again, so its text is needed no more, however long the answer takes."""
+        self.others.clear()
+        self.terms.ask.let_document_go()
+
     def go_on(self, onward: Terms) -> None:
         """Begins the next attempt."""
         self.terms = onward

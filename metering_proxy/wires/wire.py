@@ -41,9 +41,22 @@ class Outside:
 PLAINLY = Outside()
 
 
-@value
+class _Gone:
+    """What is left of a body that was let go."""
+
+    def put_at(self, place: str, value: object) -> Edit:
+        raise RuntimeError("the body was let go: nothing may be sent again")
+
+    def edited(self, edits: Sequence[Edit]) -> bytes:
+        raise RuntimeError("the body was let go: nothing may be sent again")
+
+
+_GONE = _Gone()
+
+
+@dataclass(slots=True)
 class Ask:
-    """A request as far as the meter must understand it.
+    """A request as far as the meter must understand it. Nothing of it changes, but that its document goes.
 
     `limit`: the token limit asked for and `limit_at` its place; None where the request has none.
     `floor`: the least limit that is worth a call. `usage_edits`: what asks for the stream's usage where the
@@ -92,6 +105,10 @@ class Ask:
             units=counted.units,
             unit=counted.unit,
         )
+
+    def let_document_go(self) -> None:
+        """The request will not be sent again. What is known of it stays."""
+        self.document = _GONE
 
     def body(self, model: str, limits: Sequence[tuple[str, int]], *, ask_usage: bool) -> bytes:
         """The bytes for the provider: its own model id, token limits at their places, and the wire's edits."""

@@ -6,6 +6,7 @@ A tenth of the callers leave in mid-stream, a tenth are refused, the rest read p
 
 import asyncio
 import contextlib
+import io
 import json
 import socket
 from collections import Counter
@@ -21,6 +22,7 @@ from infra.kit.db import Database
 from metering_proxy import wire
 from metering_proxy.ledger.verify import verify
 from tests import scripted as s
+from tests.databases import to_head
 from tests.metering_proxy.house import MODEL, ROW
 from tests.metering_proxy.test_crowd import LoosePlace, a_socket
 from tests.metering_proxy.test_survival import held
@@ -114,6 +116,36 @@ async def test_memory_stays_within_a_twentieth_after_many_calls_and_streams(
     assert sizes[-1] <= sizes[0] * _MOST_GROWTH, f"KiB: {sizes}"
     assert (await verify(db)).whole
     await db.close()
+
+
+_LARGE, _LARGE_BYTES = 8, 4 * 1024 * 1024
+
+
+@pytest.mark.thorough
+async def test_bodies_are_gone_when_their_answers_have_begun(
+    tmp_path: Path, scripted: ScriptedProvider
+) -> None:
+    place, gate = LoosePlace(tmp_path, f"sqlite:///{tmp_path}/meter.db"), s.Gate()
+    await to_head(Database(place.database_url), "metering_proxy")
+    said = [{"role": "user", "content": "x" * _LARGE_BYTES}]
+    asked = json.dumps({"model": MODEL, "messages": said, "stream": True}).encode()
+    scripted.always(reply=s.text("some words ", gate, "and the end").using(20, 7))
+    async with place.meter() as meter, contextlib.AsyncExitStack() as stack:
+        row = ROW.model_copy(update={"context_tokens": 2 * _LARGE_BYTES})
+        new = wire.NewProvider(
+            kind="openai_compatible", name="S", base_url=scripted.url, models=[row]
+        )
+        await meter.client.create_provider(new)
+        path, key = await a_socket(place, meter.client)
+        session = await stack.enter_async_context(kit_client.session(f"unix://{path}")[0])
+        shown, sizes = {"authorization": f"Bearer {key}"}, []
+        for _ in range(_LARGE):
+            answer = await session.post(_URL, data=io.BytesIO(asked), headers=shown)
+            stack.callback(answer.close)
+            assert (await answer.content.readuntil(b"some"))[-4:] == b"some"
+            sizes.append(_resident_kib(meter.process.pid))
+        gate.open()
+    assert sizes[-1] - sizes[1] < _LARGE_BYTES // 1024, f"KiB: {sizes}"
 
 
 _SLOW, _MOST_KIB = 100, 200 * 1024
