@@ -14,6 +14,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    text,
 )
 
 from infra.kit.jobs import lease_table
@@ -128,6 +129,7 @@ account_window = Table(
     _int("spent"),
     _int("held"),
     CheckConstraint("held >= 0", name="ck_account_window_held"),
+    sqlite_with_rowid=False,
 )
 
 # A call's hold, from before it is sent until it has ended in exactly one way.
@@ -161,16 +163,13 @@ reservation = Table(
     Column("plan", String(64), nullable=False, server_default=""),  # <name>@<version of the plans>
     Column("grants", Text, nullable=False, server_default="[]"),  # JSON [[grant, held], …]
     Column("attempt", Integer, nullable=False, server_default="1"),  # the one under way
-    Index("ix_reservation_lease", "state", "lease_until_at"),
-)
-
-# A running call's place among the concurrent ones: a lease, so that a dead process frees it.
-slot = Table(
-    "slot",
-    metadata,
-    _id("account", key=True),
-    _id("request_id", key=True),
-    _int("lease_until_at"),
+    # Running calls are few: they are counted, and found when their lease is over, by their own small index.
+    Index(
+        "ix_reservation_running",
+        "account",
+        sqlite_where=text("state = 'dispatched'"),
+        postgresql_where=text("state = 'dispatched'"),
+    ),
 )
 
 # The ledger. `kind`: usage, attempt (one that failed before another was made), or correction_n with signed

@@ -3,12 +3,12 @@
 import logging
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, and_, func, or_, select, update
+from sqlalchemy import RowMapping, Select, and_, func, literal_column, or_, select, update
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading
 from metering_proxy import grants, wire
-from metering_proxy.models import account_window, credit_grant, entry, mark, slot
+from metering_proxy.models import account_window, credit_grant, entry, mark, reservation
 from metering_proxy.plans import NO_LIMIT, Limit
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenants import Standing, Tenants
@@ -30,9 +30,7 @@ class Quotas:
         today, _ = standing.spans.span("day", now_at)
         async with self._db.read() as reading:
             limits = await _limits(reading, account, standing, now_at)
-            running = slot.c.lease_until_at > await reading.now_at()
-            slots = select(func.count()).select_from(slot).where(slot.c.account == account, running)
-            concurrent = await reading.value(slots)
+            concurrent = await reading.value(_running(account, await reading.now_at()))
             tokens = await reading.value(_tokens_since(account, today))
             credit = await reading.value(_credit(account, await reading.now_at()))
             marks = await _marks(reading, account, limits)
@@ -130,6 +128,12 @@ def _mark(row: RowMapping) -> wire.Mark:
 def _credit(account: str, now_at: int) -> Select[Any]:
     left = credit_grant.c.amount_nanos - credit_grant.c.spent_nanos - credit_grant.c.held_nanos
     return select(func.sum(left)).where(*grants.live(account, now_at))
+
+
+def _running(account: str, now_at: int) -> Select[Any]:
+    mine = (reservation.c.account == account, reservation.c.state == literal_column("'dispatched'"))
+    leased = reservation.c.lease_until_at > now_at
+    return select(func.count()).select_from(reservation).where(*mine, leased)
 
 
 def _tokens_since(account: str, at: int) -> Select[Any]:

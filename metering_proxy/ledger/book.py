@@ -1,6 +1,6 @@
 """The ledger's algorithm for one batch: load what its operations touch, do them in order, write what changed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from metering_proxy.ledger import corrections, endings, holds
 from metering_proxy.ledger.ops import (
@@ -14,28 +14,22 @@ from metering_proxy.ledger.ops import (
     Settle,
     Sweep,
 )
-from metering_proxy.ledger.sheet import Own, Sheet
+from metering_proxy.ledger.sheet import Sheet
 from metering_proxy.ledger.tx import Tx
 
 
-def apply_all(tx: Tx, ops: Sequence[Op], own: Own) -> tuple[list[Answer], Sheet]:
-    """Does `ops` and answers each. What one raises undoes all: the caller rolls back. Else `own` follows the sheet
-    once that is committed."""
-    sheet = Sheet(tx, own)
+def apply_all(tx: Tx, ops: Sequence[Op]) -> tuple[list[Answer], Sheet]:
+    """Does `ops` and answers each. What one raises undoes all: the caller rolls back."""
+    sheet = Sheet(tx)
     reserves = [op for op in ops if isinstance(op, Reserve)]
     sheet.load(
-        ending(ops),
+        (op.request_id for op in ops if isinstance(op, Settle | Release | Reroute)),
         (key for op in reserves for key in holds.keys(op)),
         (op.account for op in reserves if op.concurrent is not None),
     )
     answers = [_apply(sheet, op) for op in ops]
     sheet.write()
     return answers, sheet
-
-
-def ending(ops: Sequence[Op]) -> Iterator[str]:
-    """The requests that `ops` end or send elsewhere."""
-    return (op.request_id for op in ops if isinstance(op, Settle | Release | Reroute))
 
 
 def _apply(sheet: Sheet, op: Op) -> Answer:

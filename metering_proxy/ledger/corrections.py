@@ -94,7 +94,7 @@ def _told_late(tx: Tx, request_id: str) -> bool:
     )
 
 
-_FIRST_NAMES = tuple(column.name for column in models.entry.columns)
+_FIRST_NAMES = tuple(str(column.name) for column in models.entry.columns)
 _FIRST = (
     f"SELECT {', '.join(_FIRST_NAMES)} FROM entry"  # noqa: S608 (names of columns)
     " WHERE request_id = :id AND attempt = :attempt AND kind = 'usage'"

@@ -76,8 +76,6 @@ def sweep(sheet: Sheet, op: Sweep) -> Swept:
     expired = [row[0] for row in found if row[1] < tx.now_at]
     sheet.load(expired, (), (), whole=True)
     charged = sum(_charge_estimate(sheet, request_id) for request_id in expired)
-    sheet.write()
-    tx.run("DELETE FROM slot WHERE lease_until_at < :now_at", {"now_at": tx.now_at})
     return Swept(charged, len(cut))
 
 

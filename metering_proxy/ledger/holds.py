@@ -4,13 +4,15 @@ An account's windows are loaded, and so locked, before its running calls are cou
 deadlock nor count past each other. Nothing is changed before everything was found to fit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 import orjson
 
 from metering_proxy.ledger import credit
 from metering_proxy.ledger.ops import Refused, Reserve, Reserved, Target, Window
-from metering_proxy.ledger.sheet import RUNNING, Key, Sheet
+from metering_proxy.ledger.sheet import RUNNING, Sheet
+from metering_proxy.ledger.tx import Key, Tx
 from metering_proxy.plans import NO_LIMIT
 
 
@@ -19,8 +21,10 @@ def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
 
     What the windows of charge cannot bear is held in the account's grants.
     """
-    left = {window.kind: _left(sheet, op.account, window) for window in op.windows}
-    plans = min((left[w.kind] for w in op.windows if w.measure == "charge"), default=NO_LIMIT)
+    stand = [sheet.made_window(key) for key in keys(op)]
+    left = [w.limit - row.spent - row.held for w, row in zip(op.windows, stand, strict=True)]
+    of_charge = [n for w, n in zip(op.windows, left, strict=True) if w.measure == "charge"]
+    plans = min(of_charge, default=NO_LIMIT)
     enough = plans >= op.bound.charge_nanos(op.wanted)
     grants = [] if enough else credit.left(sheet.tx, op.account)
     limit, refused = _fit(op, left, sum(amount for _, amount in grants))
@@ -31,7 +35,10 @@ def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
     charge = op.bound.charge_nanos(limit)
     of_plan = min(charge, max(plans, 0)) if grants else charge
     lent = credit.hold(sheet.tx, grants, charge - of_plan) if charge > of_plan else []
-    _hold(sheet, op, limit, of_plan, lent)
+    amounts = [_amount(op, window, limit, of_plan) for window in op.windows]
+    for row, amount in zip(stand, amounts, strict=True):
+        row.held += amount
+    sheet.hold(_reservation(sheet.tx, op, limit, charge, amounts, lent))
     return Reserved(limit, charge)
 
 
@@ -52,18 +59,12 @@ def columns(target: Target) -> dict[str, str | int]:
     }
 
 
-def _left(sheet: Sheet, account: str, window: Window) -> int:
-    row = sheet.window((account, window.kind, window.start_at))
-    assert row is not None, "a window is made before it is asked"
-    return window.limit - row.spent - row.held
-
-
-def _fit(op: Reserve, left: Mapping[str, int], granted: int) -> tuple[int, Refused | None]:
+def _fit(op: Reserve, left: Sequence[int], granted: int) -> tuple[int, Refused | None]:
     """The token limit that every window can bear, or the first window that cannot bear the least of it."""
-    limit = op.wanted
-    for window in op.windows:
-        fits = _affordable(op, window, left[window.kind], granted, limit)
-        if fits < min(op.floor, op.wanted):
+    limit, least = op.wanted, min(op.floor, op.wanted)
+    for window, has in zip(op.windows, left, strict=True):
+        fits = _affordable(op, window, has, granted, limit)
+        if fits < least:
             return 0, Refused(window.kind, window.measure, window.ends_at, window.limit)
         limit = fits
     return limit, None
@@ -83,16 +84,14 @@ def _amount(op: Reserve, window: Window, limit: int, of_plan: int) -> int:
     return op.bound.tokens(limit) if window.measure == "tokens" else 1
 
 
-def _hold(sheet: Sheet, op: Reserve, limit: int, of_plan: int, lent: credit.Holds) -> None:
-    amounts: list[list[str | int]] = []
-    for window in op.windows:
-        amount = _amount(op, window, limit, of_plan)
-        row = sheet.window((op.account, window.kind, window.start_at))
-        assert row is not None
-        row.held += amount
-        amounts.append([window.kind, window.measure, window.start_at, amount, window.limit])
-    tx = sheet.tx
-    reservation = {
+def _reservation(
+    tx: Tx, op: Reserve, limit: int, charge: int, amounts: Sequence[int], lent: credit.Holds
+) -> dict[str, Any]:
+    held = [
+        (window.kind, window.measure, window.start_at, amount, window.limit)
+        for window, amount in zip(op.windows, amounts, strict=True)
+    ]
+    return {
         "request_id": op.request_id,
         "account": op.account,
         "state": RUNNING,
@@ -100,18 +99,17 @@ def _hold(sheet: Sheet, op: Reserve, limit: int, of_plan: int, lent: credit.Hold
         "wire": op.wire,
         **columns(op.target),
         "payer": op.payer,
-        "windows": orjson.dumps(amounts).decode(),
+        "windows": orjson.dumps(held).decode(),
         "month_start_at": op.month_start_at,
         "created_at": op.started_at,
         "dispatched_at": tx.now_at,
         "ended_at": None,
         "lease_until_at": tx.now_at + tx.lease_ms,
         "markup_ppm": op.markup_ppm,
-        "charge_held_nanos": op.bound.charge_nanos(limit),
+        "charge_held_nanos": charge,
         "output_limit": limit * op.bound.choices + op.bound.extra_output,
         "output_seen": 0,
         "plan": op.plan,
         "grants": orjson.dumps(lent).decode(),
         "attempt": 1,
     }
-    sheet.hold(reservation, slot=op.concurrent is not None)

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from metering_proxy.ledger import credit
-from metering_proxy.ledger.sheet import Sheet
+from metering_proxy.ledger.sheet import Sheet, Window
 from metering_proxy.plans import NO_LIMIT
 
 MARKS = (50, 80, 95)
@@ -20,31 +20,29 @@ def move(
     sheet: Sheet, ended: Mapping[str, Any], *, charge: int = 0, tokens: int = 0, requests: int = 0
 ) -> int:
     """Turns what was held in each window into what was used; how much of the charge grants have paid."""
-    account = ended["account"]
-    held = orjson.loads(ended["windows"])
-    free = NO_LIMIT
-    for kind, measure, start_at, amount, limit in held:
+    account, free = ended["account"], NO_LIMIT
+    moved: list[tuple[Window, str, int]] = []
+    for kind, measure, start_at, amount, limit in orjson.loads(ended["windows"]):
         window = sheet.window((account, kind, start_at))
         if window is None:
             continue  # a minute long gone, told of late: nobody counts it any more
+        moved.append((window, measure, limit))
         window.held -= amount
         if measure == "charge":
             free = min(free, limit - window.spent - window.held)
     lent = orjson.loads(ended["grants"])
     paid = credit.spend(sheet.tx, ended["request_id"], lent, max(0, charge - max(free, 0)))
     used = {"charge": charge - paid, "tokens": tokens, "requests": requests}
-    for kind, measure, start_at, _, limit in held:
-        _use(sheet, (account, kind, start_at), used[measure], limit)
+    for window, measure, limit in moved:
+        if used[measure]:
+            _use(sheet, window, used[measure], limit)
     return paid
 
 
-def _use(sheet: Sheet, key: tuple[str, str, int], amount: int, limit: int) -> None:
+def _use(sheet: Sheet, window: Window, amount: int, limit: int) -> None:
     """Adds what was used, and sets the marks that this has passed."""
-    window = sheet.window(key)
-    if window is None or not amount:
-        return
     before, window.spent = window.spent, window.spent + amount
-    account, kind, start_at = key
+    account, kind, start_at = window.key
     if amount < 0 or limit >= NO_LIMIT or kind.endswith("_minute"):
         return
     for percent in MARKS:

@@ -163,14 +163,15 @@ class House:
         return rows
 
     async def held(self, tenant: Tenant) -> int:
-        """Everything that the tenant's windows hold, and its slots."""
+        """Everything that the tenant's windows hold, and its running calls."""
         windows = await self.rows(
             "SELECT held FROM account_window WHERE account = :account", account=tenant.id
         )
-        slots = await self.rows(
-            "SELECT request_id FROM slot WHERE account = :account", account=tenant.id
+        running = await self.rows(
+            "SELECT request_id FROM reservation WHERE account = :account AND state = 'dispatched'",
+            account=tenant.id,
         )
-        return sum(row["held"] for row in windows) + len(slots)
+        return sum(row["held"] for row in windows) + len(running)
 
     async def verdict(self) -> Verdict:
         """What the proof of the ledger says."""

@@ -52,7 +52,7 @@ async def test_living_call_is_neither_cut_short_nor_counted_twice_when_the_clock
     swept = await ledger.sweep()
     assert (swept.charged, swept.cut) == (0, 0)
     assert await ledger.settle(end(hold))
-    assert await value(db, "SELECT count(*) FROM slot") == 0
+    assert await value(db, "SELECT count(*) FROM reservation WHERE state = 'dispatched'") == 0
 
 
 async def test_every_lease_is_cut_when_there_are_more_than_one_sweep_takes(
@@ -63,7 +63,7 @@ async def test_every_lease_is_cut_when_there_are_more_than_one_sweep_takes(
     clock.jump(-HOUR_S)
     assert (await ledger.sweep()).cut == 230
     latest_at = clock.now_at() + 60_000
-    assert await value(db, "SELECT max(lease_until_at) FROM slot") == latest_at
+    assert await value(db, "SELECT max(lease_until_at) FROM reservation") == latest_at
 
 
 async def test_slot_of_a_dead_neighbour_is_free_a_lease_later_while_a_stream_goes_on(

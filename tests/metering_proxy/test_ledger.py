@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from infra.kit import migrate
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database, sql
 from infra.kit.errors import AlcoveError
 from metering_proxy.ledger.ledger import Hold, Ledger
-from metering_proxy.ledger.on_postgres import PostgresStore, driver
 from metering_proxy.ledger.opening import store
-from metering_proxy.ledger.ops import Answer, Op, Refused, Reserved
+from metering_proxy.ledger.ops import Answer, Op, Refused
 from metering_proxy.ledger.stores import Away, Store
 from metering_proxy.ledger.verify import verify
 from metering_proxy.ledger.writer import Writer
@@ -42,7 +40,7 @@ async def test_settlement_turns_what_was_held_into_what_was_used_once(
         "tokens_day": (60, 0),
     }
     assert await value(db, "SELECT count(*) FROM entry") == 1
-    assert await value(db, "SELECT count(*) FROM slot") == 0
+    assert await value(db, "SELECT count(*) FROM reservation WHERE state = 'dispatched'") == 0
     assert (await verify(db)).whole
 
 
@@ -106,37 +104,6 @@ async def test_token_limit_is_lowered_to_what_running_calls_leave(
     assert (await hold_of(ledger, ask("a", limit=limit))).limit == 1_000
     assert (await hold_of(ledger, ask("a", limit=limit))).limit == 650
     assert isinstance(await ledger.reserve(ask("a", limit=limit)), Refused)
-
-
-@pytest.mark.postgres
-async def test_limit_holds_when_another_process_takes_the_rest_between_look_and_leap(
-    postgres_url: str, clock: FakeClock
-) -> None:
-    db = Database(postgres_url, clock=clock)
-    await migrate.upgrade(db, "metering_proxy")
-    ledger = Ledger(db, clock=clock)
-    ledger.start()
-    await ledger.release(await hold_of(ledger, ask("a")))  # the windows are there
-    limit = 2_100_000  # one of the two fits
-    first = PostgresStore(db, "other", 60_000, clock)
-    async with db.engine.connect() as other:
-        raw = await driver(other)
-        transaction = raw.transaction()
-        await transaction.start()
-        [held], _ = await first.apply_in(raw, [ask("a", limit=limit)])
-        assert isinstance(held, Reserved)
-        asking = asyncio.create_task(ledger.reserve(ask("a", limit=limit)))
-
-        async def waits() -> bool:
-            return await value(db, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 1
-
-        await until(waits, what="the second reservation at the first one's lock")
-        await transaction.commit()
-    answer = await asking
-    assert isinstance(answer, Refused)
-    assert (await windows(db))["charge_month"] == (0, 2_100_000)
-    await ledger.close()
-    await db.close()
 
 
 @pytest.mark.parametrize("change", ["UPDATE entry SET charge_nanos = 0", "DELETE FROM entry"])

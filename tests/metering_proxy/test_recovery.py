@@ -1,5 +1,8 @@
 """Calls whose process is gone: nothing is freed in silence, nothing is charged twice."""
 
+from dataclasses import replace
+
+from infra.kit import ids
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database, sql
 from metering_proxy.ledger.endings import RENEWAL_TOKENS
@@ -77,7 +80,10 @@ async def test_tidying_forgets_minutes_and_endings_but_no_entry_and_nothing_held
 ) -> None:
     db, ledger = clocked
     clock.advance(-3600)
-    done, running = await hold_of(ledger, ask("a")), await hold_of(ledger, ask("b"))
+    done, running = [
+        await hold_of(ledger, replace(ask(account), request_id=ids.ulid(clock.now_at())))
+        for account in ("a", "b")
+    ]
     await ledger.settle(end(done))
     clock.advance(40 * 86_400)
     await ledger.first_output(running)

@@ -2,6 +2,7 @@
 
 from tests.sabotage.defect import Defect
 
+_BELIEFS = "tests/metering_proxy/test_beliefs.py"
 _BOOKS = "tests/metering_proxy/test_ledger.py"
 _RECOVERY = "tests/metering_proxy/test_recovery.py"
 _ENDINGS = "tests/metering_proxy/test_endings.py"
@@ -15,13 +16,35 @@ _SURVIVAL = "tests/metering_proxy/test_survival.py"
 METER = [
     Defect(
         name="look-without-a-lock",
-        why="two processes at the edge of a limit would both get what is left of it",
+        why="what another process does meanwhile would fail a settlement",
         file="metering_proxy/ledger/on_postgres.py",
         old='    lock = " FOR UPDATE"\n',
         new='    lock = ""\n',
-        tests=(
-            f"{_BOOKS}::test_limit_holds_when_another_process_takes_the_rest_between_look_and_leap",
-        ),
+        tests=(f"{_BELIEFS}::test_settlements_of_two_processes_add_up",),
+    ),
+    Defect(
+        name="post-what-was-believed",
+        why="a process would spend again what another one has spent since it last looked",
+        file="metering_proxy/migrations/versions/0010_ledger_post.sql",
+        old="                USING (account, kind, start_at, spent, held)\n",
+        new="                USING (account, kind, start_at)\n",
+        tests=(f"{_BELIEFS}::test_limit_holds_when_another_process_takes_the_rest_meanwhile",),
+    ),
+    Defect(
+        name="count-only-own-calls",
+        why="every process would let a tenant run as many calls at once as it may in all",
+        file="metering_proxy/migrations/versions/0010_ledger_post.sql",
+        old="        WHERE calls <> (\n",
+        new="        WHERE calls > (\n",
+        tests=(f"{_BELIEFS}::test_call_that_another_process_keeps_alive_counts",),
+    ),
+    Defect(
+        name="never-look-for-others",
+        why="a process would spend again what another one has spent since it last looked",
+        file="metering_proxy/ledger/on_sqlite.py",
+        old="        if others != self._others:\n",
+        new="        if self._others < 0:\n",
+        tests=(_BELIEFS,),
     ),
     Defect(
         name="believe-memory-of-leases",
@@ -46,8 +69,8 @@ METER = [
         name="forget-what-running-calls-hold",
         why="calls at once would each see the whole balance",
         file="metering_proxy/ledger/holds.py",
-        old="return window.limit - row.spent - row.held\n",
-        new="return window.limit - row.spent\n",
+        old="[w.limit - row.spent - row.held for",
+        new="[w.limit - row.spent for",
         tests=(_BOOKS, "tests/metering_proxy/test_limits.py"),
     ),
     Defect(
