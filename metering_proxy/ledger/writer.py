@@ -1,7 +1,9 @@
 """The one writer of the ledger: takes whatever waits, commits it as one batch, tells each caller what came of it.
 
-Batches form by themselves: while one is being committed the next one gathers. What must not be lost (settlements,
-releases, renewals) is tried again until it is committed or the process ends, when the sweeper takes over.
+Batches form by themselves: while one is being committed the next one gathers. What nobody waits for (settlements,
+releases, renewals) waits a moment for a hold to be committed with: a caller's next call then pays for one commit,
+not for two. What must not be lost is tried again until it is committed or the process ends, when the sweeper takes
+over.
 """
 
 import asyncio
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.kit.errors import AlcoveError
-from metering_proxy.ledger.ops import Answer, Op, Release, Reserve, Reserved, Settle, Sweep
+from metering_proxy.ledger.ops import Answer, Op, Release, Renew, Reserve, Reserved, Settle, Sweep
 from metering_proxy.ledger.stores import Away, Store
 
 _log = logging.getLogger(__name__)
@@ -21,6 +23,9 @@ _BATCH = 256
 _TOLD_AT_ONCE = 8
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _LASTING = (Settle, Release)
+_LEISURELY = (Settle, Release, Renew)
+# How long those wait for company, and how many of them are company enough.
+_LEISURE_S, _COMPANY = 0.002, 16
 
 
 @dataclass(slots=True)
@@ -37,7 +42,8 @@ class Writer:
         self._store = store
         self._queue: deque[_Waiting] = deque()
         self._untold: deque[tuple[_Waiting, Answer]] = deque()
-        self._wake = asyncio.Event()
+        self._due = asyncio.Event()
+        self._soon: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
 
@@ -55,13 +61,20 @@ class Writer:
             _refuse(waiting)
         else:
             self._queue.append(waiting)
-            self._wake.set()
+            self._plan(op)
         return waiting.answer
+
+    def _plan(self, op: Op) -> None:
+        """Says when the queue is committed, now that `op` is in it."""
+        if not isinstance(op, _LEISURELY) or len(self._queue) >= _COMPANY:
+            self._due.set()
+        elif self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(_LEISURE_S, self._due.set)
 
     async def close(self, timeout_s: float = 10.0) -> None:
         """Commits what waits, within `timeout_s`; what is left then is the sweeper's."""
         self._closing = True
-        self._wake.set()
+        self._due.set()
         if self._task is not None:
             done, _ = await asyncio.wait({self._task}, timeout=timeout_s)
             if not done:
@@ -72,21 +85,24 @@ class Writer:
         await self._store.close()
 
     async def _run(self) -> None:
-        while True:
-            while self._queue:
-                await self._commit(self._take())
-            if self._closing:
-                return
-            self._wake.clear()
-            await self._wake.wait()
+        while self._queue or not self._closing:
+            await self._due.wait()
+            batch = self._take()
+            if batch:
+                await self._commit(batch)
 
     def _take(self) -> list[_Waiting]:
         """What is committed next. A sweep locks many accounts, so it goes alone."""
-        batch = [self._queue.popleft()]
+        batch: list[_Waiting] = []
         while self._queue and len(batch) < _BATCH:
-            if isinstance(batch[0].op, Sweep) or isinstance(self._queue[0].op, Sweep):
+            if batch and (isinstance(batch[0].op, Sweep) or isinstance(self._queue[0].op, Sweep)):
                 break
             batch.append(self._queue.popleft())
+        if not self._queue and not self._closing:
+            self._due.clear()
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         return batch
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
@@ -132,6 +148,7 @@ class Writer:
                 _refuse(waiting)
         if again:
             self._queue.extendleft(reversed(again))
+            self._due.set()
             await asyncio.sleep(_RETRY_S[min(again[0].tries, len(_RETRY_S)) - 1])
 
 

@@ -166,6 +166,38 @@ async def test_writer_refuses_holds_and_keeps_settlements_while_the_database_is_
         await writer.submit(settle)
 
 
+class _Batches:
+    """A store that writes its batches down."""
+
+    def __init__(self) -> None:
+        self.applied: list[list[Op]] = []
+
+    async def apply(self, ops: Sequence[Op]) -> list[Answer]:
+        self.applied.append([*ops])
+        return [True] * len(ops)
+
+    async def close(self) -> None:
+        return
+
+
+async def test_settlement_is_committed_with_the_next_hold_or_else_soon() -> None:
+    store = _Batches()
+    writer = Writer(store)
+    writer.start()
+    first, reserve, last = end(Hold("x", 1, 1)), ask("a"), end(Hold("y", 1, 1))
+    settled = writer.submit(first)
+    for _ in range(10):
+        await asyncio.sleep(0)  # time enough for a writer that would not wait
+    assert await writer.submit(reserve)
+    assert settled.done()
+    assert await writer.submit(last)
+    assert store.applied == [[first, reserve], [last]]
+    many = [end(Hold(f"z{n}", 1, 1)) for n in range(500)]
+    await asyncio.gather(*map(writer.submit, many))
+    assert [op for batch in store.applied[2:] for op in batch] == many
+    await writer.close()
+
+
 async def test_hold_whose_caller_left_meanwhile_is_given_back(
     clocked: tuple[Database, Ledger],
 ) -> None:
