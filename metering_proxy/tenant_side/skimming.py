@@ -13,6 +13,7 @@ from metering_proxy.wires.events import Splitter
 # Above this, what was put by is read: memory for a stream has a bound.
 _MOST_BYTES = 64 * 1024
 _LONG_EVENT_BYTES = 64 * 1024
+_LEAST_SHARED_BYTES = 32
 
 
 class Skimmer:
@@ -80,16 +81,28 @@ class Skimmer:
 
     def _keep(self, raw: bytes) -> None:
         beginning = self._beginning
-        if beginning and raw.startswith(beginning):
-            raw = raw[len(beginning) :]
+        if (beginning and raw.startswith(beginning)) or self._begins_alike(raw):
+            raw = raw[len(self._beginning) :]
             self._put_by.append(raw)
         else:
-            if not beginning and self._others:
-                self._beginning = _shared(self._others[-1], raw)
             self._others.append(raw)
         self._put_by_bytes += len(raw)
         if self._put_by_bytes > _MOST_BYTES:
             self.catch_up()
+
+    def _begins_alike(self, raw: bytes) -> bool:
+        """Learns how events begin from the first two that are alike, and from those whose words differ sooner."""
+        known = self._beginning
+        before = known or (self._others[-1] if self._others else b"")
+        shared = _shared(before, raw)
+        if len(shared) < max(_LEAST_SHARED_BYTES, len(known) // 2):
+            return False
+        given_back = known[len(shared) :]
+        if given_back:
+            self._put_by = [given_back + part for part in self._put_by]
+            self._put_by_bytes += len(given_back) * len(self._put_by)
+        self._beginning = shared
+        return True
 
 
 def _shared(one: bytes, other: bytes) -> bytes:
