@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Executable, text
 from sqlalchemy.engine import CursorResult, RowMapping
@@ -19,10 +19,12 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.sql.elements import TextClause
 
-from infra.kit import sqlite
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.engine import Connection, Engine
 from infra.kit.errors import AlcoveError
+
+if TYPE_CHECKING:
+    from infra.kit.sqlite import Threads
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +95,11 @@ class Database:
         self._own_clock = clock is not None
         self.url = driver_url(url)
         self.is_sqlite = self.url.startswith("sqlite")
-        self._threads = sqlite.Threads()
+        self._threads: Threads | None = None
         if self.is_sqlite:
+            from infra.kit import sqlite  # with its driver and its library, of no use to PostgreSQL
+
+            self._threads = sqlite.Threads()
             self._engine = sqlite.engine(
                 self.url, self._threads, durable=durable, pool_size=pool_size
             )
@@ -138,7 +143,8 @@ class Database:
     async def close(self) -> None:
         """Closes every connection, and waits a moment for what was given up in the middle."""
         await self._engine.dispose()
-        await self._threads.ended(_LAST_WORDS_S)
+        if self._threads is not None:
+            await self._threads.ended(_LAST_WORDS_S)
 
 
 @contextmanager
@@ -166,6 +172,8 @@ def _is_away(error: DBAPIError) -> bool:
     """Whether the database is at fault and not what it was asked."""
     code = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
+        from infra.kit import sqlite
+
         return sqlite.is_away(code)
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
