@@ -22,7 +22,10 @@ def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
     What the windows of charge cannot bear is held in the account's grants.
     """
     stand = [sheet.made_window(key) for key in keys(op)]
-    left = [w.limit - row.spent - row.held for w, row in zip(op.windows, stand, strict=True)]
+    # Nothing where more is used than the limit is by now: what costs nothing still fits.
+    left = [
+        max(0, w.limit - row.spent - row.held) for w, row in zip(op.windows, stand, strict=True)
+    ]
     of_charge = [n for w, n in zip(op.windows, left, strict=True) if w.measure == "charge"]
     plans = min(of_charge, default=NO_LIMIT)
     enough = plans >= op.bound.charge_nanos(op.wanted)
@@ -33,7 +36,7 @@ def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
     if op.concurrent is not None and sheet.running(op.account) >= op.concurrent:
         return Refused("concurrent_calls", "concurrent", None, op.concurrent)
     charge = op.bound.charge_nanos(limit)
-    of_plan = min(charge, max(plans, 0)) if grants else charge
+    of_plan = min(charge, plans) if grants else charge
     lent = credit.hold(sheet.tx, grants, charge - of_plan) if charge > of_plan else []
     amounts = [_amount(op, window, limit, of_plan) for window in op.windows]
     for row, amount in zip(stand, amounts, strict=True):
@@ -72,7 +75,7 @@ def _fit(op: Reserve, left: Sequence[int], granted: int) -> tuple[int, Refused |
 
 def _affordable(op: Reserve, window: Window, left: int, granted: int, limit: int) -> int:
     if window.measure == "charge":
-        return op.bound.affordable(max(left, 0) + granted if granted else left, limit)
+        return op.bound.affordable(left + granted, limit)
     if window.measure == "tokens":
         return op.bound.affordable_tokens(left, limit)
     return limit if left >= 1 else -1

@@ -1,6 +1,6 @@
 """A real meter between a caller on a unix socket and a scripted provider on loopback."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,15 +129,20 @@ class House:
         self._sessions.append(session)
         return Tenant(tenant, generation, minted.key, directory / "meter.sock", session)
 
-    async def connect(self, provider: ScriptedProvider, kind: str = "openai_compatible") -> str:
-        """A connection to the scripted provider with the test's model and price; its id."""
+    async def connect(
+        self,
+        provider: ScriptedProvider,
+        kind: str = "openai_compatible",
+        more: Sequence[wire.ModelRow] = (),
+    ) -> str:
+        """A connection to the scripted provider with the test's model and price, and `more`; its id."""
         made = await self.client.create_provider(
             wire.NewProvider(
                 kind=kind,  # type: ignore[arg-type]
                 name="Scripted",
                 base_url=provider.url,
                 key="sk-provider-key-1234",
-                models=[ROW],
+                models=[ROW, *more],
             )
         )
         return made.id

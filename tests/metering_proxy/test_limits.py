@@ -96,6 +96,27 @@ async def test_quota_raised_by_the_gateway_counts_at_once(
     assert (await poor.chat()).status == 200
 
 
+@pytest.mark.parametrize("limit_nanos", [0, 1])
+async def test_what_costs_nothing_goes_on_when_more_is_spent_than_the_limit_is_by_now(
+    both: House, scripted: ScriptedProvider, limit_nanos: int
+) -> None:
+    scripted.always(reply=s.text("x").using(100, 10))
+    free = wire.ModelRow(id="free-model", input_nanos=0, output_nanos=0, max_output_tokens=1_000)
+    await both.connect(scripted, more=[free])
+    tenant = await both.tenant("plus", charge_month_nanos=10_000_000)
+    await tenant.chat(max_tokens=300)
+    await both.entries(tenant)
+    lowered = wire.QuotaOverride(charge_month_nanos=limit_nanos)
+    state = wire.TenantState(plan="plus", status="active", version=2, quota=lowered)
+    await both.client.put_tenant(tenant.id, state)
+    assert (await tenant.chat()).status == 402
+    body = {"model": "free-model", "messages": [{"role": "user", "content": "hi"}]}
+    assert (await tenant.post("/v1/chat/completions", body)).status == 200
+    entries = await both.entries(tenant, 2)
+    assert entries[-1]["charge_nanos"] == 0
+    assert (await both.verdict()).whole
+
+
 async def test_requests_of_a_minute_are_counted_and_the_next_minute_is_new(
     timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
