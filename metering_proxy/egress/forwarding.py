@@ -94,9 +94,7 @@ class Forwarding:
         told = headers.to_caller(response.headers, ours=ours, resized=False)
         await exchange.start(response.status, told)
         async for chunk in response.chunks():
-            self._ways.admit(
-                tenant, anonymous=False
-            )  # who may go out no more is cut at the next byte
+            self._ways.admit(tenant, anonymous=False)  # or it is cut at the next byte
             await allowance.spend(len(chunk))
             await exchange.write(chunk)
         exchange.end()

@@ -54,9 +54,7 @@ class Tunnels:
         passed: dict[Direction, int] = {"up": 0, "down": 0}
 
         async def passing(direction: Direction, size: int) -> None:
-            self._ways.admit(
-                tenant, anonymous=True
-            )  # who may go out no more is cut at the next byte
+            self._ways.admit(tenant, anonymous=True)  # or it is cut at the next byte
             await allowance.spend(size)
             passed[direction] += size
 
