@@ -105,8 +105,11 @@ def load(path: Path = FILE) -> Plans:
     """The plans in `path`. Raises ValueError, naming what is wrong."""
     text = path.read_bytes()
     raw = tomllib.loads(text.decode())
+    items = raw.get("plan", [])
+    if raw.keys() - {"zone", "plan"} or not isinstance(items, list):
+        raise ValueError(f"{path.name}: it has a zone and tables [[plan]], and nothing beside them")
     version = hashlib.sha256(text).hexdigest()[:8]
-    plans = [_plan(item, raw.get("zone", "UTC"), version) for item in raw.get("plan", ())]
+    plans = [_plan(item, raw.get("zone", "UTC"), version) for item in items]
     if not plans or plans[0].name != FREE:
         raise ValueError(f"{path.name}: the first plan must be {FREE!r}")
     by_name = {plan.name: plan for plan in plans}
@@ -137,7 +140,7 @@ def _plan(item: dict[str, Any], zone: str, version: str) -> Plan:
             anchor=_anchor(item.get("anchor", "calendar")),
             version=version,
             egress=rules(item["egress"]) if "egress" in item else None,
-            models=tuple(str(name).lower() for name in item.get("models", ("*",))),
+            models=_patterns(item.get("models", ["*"])),
         )
     except (KeyError, TypeError, AttributeError, ValueError, AlcoveError) as error:
         raise ValueError(f"plan {item.get('name')!r}: {error}") from error
@@ -154,6 +157,12 @@ def _natural(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a whole number from 0 on")
     return value
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"models is a list of patterns such as anthropic/*, not {value!r}")
+    return tuple(name.lower() for name in value)
 
 
 def _anchor(value: Any) -> Anchor:

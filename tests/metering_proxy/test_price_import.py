@@ -179,7 +179,7 @@ def test_new_model_is_added_when_it_is_named(file: Path) -> None:
 
 
 def test_file_that_the_meter_could_not_read_is_never_written(file: Path) -> None:
-    row = diff.Row("openai/m", {"from": _TODAY, "input": "minus one"})
+    row = diff.Row("openai/m", {"from": _TODAY, "input": "minus one", "output": "1"})
     with pytest.raises(ValueError, match="minus one"):
         book.add(file, [row])
     assert file.read_text() == _FILE
