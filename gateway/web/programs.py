@@ -26,6 +26,7 @@ _PASSED = (
     "content-type",
     "accept",
     "accept-encoding",
+    "content-encoding",
     "user-agent",
     "anthropic-version",
     "anthropic-beta",

@@ -20,6 +20,7 @@ from metering_proxy.providers.breakers import Breakers
 from metering_proxy.providers.catalog import Catalog, Route
 from metering_proxy.providers.upstreams import Upstreams
 from metering_proxy.telemetry import Telemetry
+from metering_proxy.tenant_side import headers
 from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenant_side.holding import Terms, refused, reserve_op, terms
 from metering_proxy.tenant_side.sending import Sending
@@ -78,6 +79,7 @@ class Calls:
         """Reads a request and holds for it. Nothing else keeps its body: it may be large, and the call long."""
         standing = self._tenants.standing(key.tenant)
         standing.admit()
+        headers.check_unpacked(exchange)
         body = await exchange.body()
         began_s, started_at = time.perf_counter(), self._clock.now_at()
         content_type = ", ".join(

@@ -190,7 +190,8 @@ class Sending:
 def _request(call: Call, exchange: Exchange) -> RelayRequest:
     """What this attempt sends."""
     terms, wire = call.terms, call.wire.name
-    passed = headers.to_provider(exchange, terms.route.connection, wire, encoded=not terms.strips)
+    connection, content_type = terms.route.connection, terms.ask.document.content_type
+    passed = headers.to_provider(exchange, connection, wire, content_type, encoded=not terms.strips)
     return RelayRequest("POST", terms.path(wire), passed, terms.body(call.limit))
 
 

@@ -25,8 +25,17 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object below the first level. Of a member that stands there twice some servers take the first."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise invalid("an object has a member twice")
+    return found
+
+
 # The scanners in C below json.JSONDecoder: a value and its end, and a string's from behind its quote.
-_scan = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
+_decoder = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_object)
+_scan = _decoder.scan_once  # type: ignore[attr-defined]
 _scan_string = json.decoder.scanstring  # type: ignore[attr-defined]
 
 
@@ -56,6 +65,11 @@ class Document:
     text: str
     inside: int
     members: dict[str, Member]
+
+    @property
+    def content_type(self) -> str:
+        """See wire.Editable."""
+        return "application/json"
 
     def get(self, name: str) -> Any:
         """The member's value, or None."""

@@ -33,10 +33,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form: the whole body and its fields by name."""
+    """A form: the whole body and its fields by name. `content_type`: as it was sent, with the boundary."""
 
     text: str
     fields: dict[str, Field]
+    content_type: str
 
     def value(self, name: str) -> str | None:
         """A field's text, or None where it is absent or not UTF-8."""
@@ -87,7 +88,7 @@ def read(body: bytes, content_type: str) -> Form:
             # Nothing may follow, and no value may hold the mark: a looser reader would find more parts.
             if text[at:] not in ("", "\r\n") or text.count(mark) != len(fields) + 1:
                 raise invalid("the form's boundary stands inside of it, or something follows it")
-            return Form(text, fields)
+            return Form(text, fields, content_type)
         if text[end + len(mark) + 2 : at] != "\r\n":
             raise invalid("the form is not whole")
 

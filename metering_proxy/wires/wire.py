@@ -20,6 +20,11 @@ Kind = Literal["chat", "embedding", "image", "speech", "transcription"]
 class Editable(Protocol):
     """A body that is edited in place."""
 
+    @property
+    def content_type(self) -> str:
+        """What it was read as."""
+        ...
+
     def put_at(self, place: str, value: object) -> Edit:
         """The edit that gives the member at a place this value."""
         ...
@@ -43,6 +48,8 @@ PLAINLY = Outside()
 
 class _Gone:
     """What is left of a body that was let go."""
+
+    content_type = ""
 
     def put_at(self, place: str, value: object) -> Edit:
         raise RuntimeError("the body was let go: nothing may be sent again")

@@ -92,6 +92,13 @@ async def test_program_is_answered_and_its_tenant_charged_though_no_assistant_is
     assert door.key not in str(sent.headers)
 
 
+async def test_packed_body_is_refused_by_name(door: Door, scripted: ScriptedProvider) -> None:
+    headers = {"authorization": f"Bearer {door.key}", "content_encoding": "gzip"}
+    status, told = await door.ask(**headers)
+    assert (status, told["error"]["code"]) == (400, "content_encoding")
+    assert scripted.model_requests == []
+
+
 async def test_page_of_keys_names_a_model_to_begin_with(door: Door) -> None:
     page = await (await door.gateway.person("bob@example.org")).visit("/account/keys")
     assert '<dd class="mono">smollm2</dd>' in page.text

@@ -109,6 +109,14 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a member twice": lambda: HEAD + b'1,"model":"dear"}',
     "a member of a member twice": lambda: HEAD
     + b'1,"stream":true,"stream_options":{"include_usage":true,"include_usage":1}}',
+    "a part that is a picture and a text": lambda: HEAD.replace(
+        b'"hi"', b'[{"type":"image_url","type":"text","text":"x"}]'
+    )
+    + b"1}",
+    "a tool of two kinds": lambda: HEAD
+    + b'1,"tools":[{"type":"web_search","type":"function","function":{"name":"f"}}]}',
+    "a member twice, once in escapes": lambda: HEAD.replace(b'"role"', b'"content":"","\\u0063ontent"')
+    + b"1}",
     "not UTF-8": lambda: HEAD + b'"\xff"}',
 }  # fmt: skip
 

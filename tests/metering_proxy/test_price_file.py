@@ -71,7 +71,7 @@ FILES = {
 def _refusal(directory: Path, text: str) -> str:
     file = directory / "prices.toml"
     file.write_text(text)
-    with pytest.raises(ValueError, match="prices.toml") as caught:
+    with pytest.raises(ValueError, match=r"prices\.toml") as caught:
         known.load(file)
     return str(caught.value)
 

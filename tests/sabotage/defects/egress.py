@@ -8,6 +8,7 @@ _TUNNELS = "tests/metering_proxy/egress/test_tunnels.py"
 _LIMITS = "tests/metering_proxy/egress/test_tunnel_limits.py"
 _CONNECTIONS = "tests/metering_proxy/egress/test_connections.py"
 _BUDGET = "tests/metering_proxy/egress/test_budget.py"
+_HEADS = "tests/metering_proxy/test_heads.py"
 _BODIES = "tests/metering_proxy/test_hostile_bodies.py"
 
 EGRESS = [
@@ -154,5 +155,29 @@ EGRESS = [
         old="not 0 < int(found[1]) < 65_536",
         new="not int(found[1]) < 65_536",
         tests=("tests/kit/httpd/test_tunnels.py",),
+    ),
+    Defect(
+        name="tell-the-provider-what-the-caller-called-it",
+        why="a body that is JSON to us and a form to a provider would name another model there",
+        file="metering_proxy/tenant_side/headers.py",
+        old='    found.append(("content-type", content_type))\n',
+        new='    found.append(("content-type", exchange.header("content-type") or content_type))\n',
+        tests=(_HEADS,),
+    ),
+    Defect(
+        name="take-the-last-of-two-members",
+        why="a server that takes the first would see a picture where we saw a text",
+        file="metering_proxy/wires/document.py",
+        old="    if len(found) != len(pairs):\n",
+        new="    if len(found) > len(pairs):\n",
+        tests=(_BODIES,),
+    ),
+    Defect(
+        name="guess-a-missing-rate",
+        why="a rate with a letter too many would make every token of a model free",
+        file="metering_proxy/providers/known.py",
+        old="    if missing := [name for name in _NEEDED.get(kind, ()) if name not in row]:\n",
+        new="    if missing := [name for name in _NEEDED.get(kind, ()) if name in ()]:\n",
+        tests=("tests/metering_proxy/test_price_file.py",),
     ),
 ]
