@@ -28,14 +28,14 @@ def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
     ]
     of_charge = [n for w, n in zip(op.windows, left, strict=True) if w.measure == "charge"]
     plans = min(of_charge, default=NO_LIMIT)
-    enough = plans >= op.bound.charge_nanos(op.wanted)
-    grants = [] if enough else credit.left(sheet.tx, op.account)
+    worst = op.bound.charge_nanos(op.wanted)
+    grants = [] if plans >= worst else credit.left(sheet.tx, op.account)
     limit, refused = _fit(op, left, sum(amount for _, amount in grants))
     if refused is not None:
         return refused
     if op.concurrent is not None and sheet.running(op.account) >= op.concurrent:
         return Refused("concurrent_calls", "concurrent", None, op.concurrent)
-    charge = op.bound.charge_nanos(limit)
+    charge = worst if limit == op.wanted else op.bound.charge_nanos(limit)
     of_plan = min(charge, plans) if grants else charge
     lent = credit.hold(sheet.tx, grants, charge - of_plan) if charge > of_plan else []
     amounts = [_amount(op, window, limit, of_plan) for window in op.windows]

@@ -5,7 +5,7 @@ Rows that were loaded are nobody else's until the transaction is over (tx.py). W
 is true, and a limit checked here holds.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,14 +44,23 @@ class Reservation:
 
 
 @dataclass(slots=True)
+class Calls:
+    """An account's calls that have not ended, with the ends of their leases. `live`: those that count, since their
+    lease is not over; `was_live`: as it stands in the database."""
+
+    leases: dict[str, int] = field(default_factory=dict)
+    live: int = 0
+    was_live: int = 0
+
+
+@dataclass(slots=True)
 class Sheet:
     """See the module."""
 
     tx: Tx
     _windows: dict[Key, Window] = field(default_factory=dict)
     _reservations: dict[str, Reservation] = field(default_factory=dict)
-    _calls: dict[str, dict[str, int]] = field(default_factory=dict)
-    _counted: dict[str, int] = field(default_factory=dict)
+    _calls: dict[str, Calls] = field(default_factory=dict)
     _renewed: dict[str, int] = field(default_factory=dict)
     _entries: list[Row] = field(default_factory=list)
     _marks: list[Row] = field(default_factory=list)
@@ -80,11 +89,16 @@ class Sheet:
         missing = sorted(keys - self._windows.keys())
         for key, spent, held_amount in self.tx.windows(missing, made) if missing else ():
             self._windows[key] = Window(key, spent, held_amount, spent, held_amount)
-        new = sorted(set(accounts) - self._calls.keys())
-        self._calls |= {account: {} for account in new}
+        self._load_calls(sorted(set(accounts) - self._calls.keys()))
+
+    def _load_calls(self, new: Sequence[str]) -> None:
+        self._calls |= {account: Calls() for account in new}
         for account, request_id, until_at in self.tx.calls(new) if new else ():
-            self._calls[account][request_id] = until_at
-        self._counted |= {account: self.running(account) for account in new}
+            calls = self._calls[account]
+            calls.leases[request_id] = until_at
+            calls.live += until_at > self.tx.now_at
+        for account in new:
+            self._calls[account].was_live = self._calls[account].live
 
     def window(self, key: Key) -> Window | None:
         """A window that was loaded; None where it is gone, as minutes are that nobody counts any more."""
@@ -100,8 +114,7 @@ class Sheet:
 
     def running(self, account: str) -> int:
         """How many of an account's calls run: those whose process is gone count until their lease is over."""
-        now_at = self.tx.now_at
-        return sum(until_at > now_at for until_at in self._calls[account].values())
+        return self._calls[account].live
 
     # -- changed --------------------------------------------------------------------------------------------
 
@@ -112,8 +125,10 @@ class Sheet:
             raise ValueError("a request is held once")
         self._renewed.pop(request_id, None)  # what was renewed before was not there yet
         self._reservations[request_id] = Reservation(row, is_new=True)
-        if row["account"] in self._calls:
-            self._calls[row["account"]][request_id] = row["lease_until_at"]
+        calls = self._calls.get(row["account"])
+        if calls is not None:
+            calls.leases[request_id] = row["lease_until_at"]
+            calls.live += 1
 
     def renew(self, request_id: str, seen: int) -> None:
         """Prolongs a lease and notes the output so far, of a call that has not ended."""
@@ -132,7 +147,9 @@ class Sheet:
         found.row |= {"state": state, "ended_at": self.tx.now_at}
         found.ended = True
         self._renewed.pop(request_id, None)
-        self._calls.get(found.row["account"], {}).pop(request_id, None)
+        calls = self._calls.get(found.row["account"])
+        if calls is not None:
+            calls.live -= calls.leases.pop(request_id, 0) > self.tx.now_at
         return found.row
 
     def rerouted(self, request_id: str) -> dict[str, Any] | None:
@@ -159,12 +176,15 @@ class Sheet:
         posting = Posting(tx.now_at, tx.now_at + tx.lease_ms)
         self._post_reservations(posting)
         self._post_windows(posting)
-        posting.calls = sorted(self._counted.items())
+        posting.calls = [
+            (account, calls.was_live) for account, calls in sorted(self._calls.items())
+        ]
         posting.renewed = sorted(self._renewed.items())
         posting.entries, self._entries = self._entries, []
         posting.marks, self._marks = self._marks, []
         tx.post(posting)
-        self._counted = {account: self.running(account) for account in self._counted}
+        for calls in self._calls.values():
+            calls.was_live = calls.live
 
     def written(self) -> Tx:
         """The transaction, with everything written that was changed so far: for queries of other rows."""
@@ -196,8 +216,8 @@ class Sheet:
         return self._windows.values()
 
     def calls(self) -> Iterable[tuple[str, dict[str, int]]]:
-        """Of each account whose calls were loaded, those that run now, and their leases' ends."""
-        return self._calls.items()
+        """Of each account whose calls were loaded, those that have not ended, and their leases' ends."""
+        return ((account, calls.leases) for account, calls in self._calls.items())
 
     def reservations(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The reservations that were loaded or made, as they stand now."""
