@@ -154,13 +154,22 @@ class Usage:
         )
 
     @property
+    def generated(self) -> int:
+        """All output, audio and images included."""
+        return self.output + self.audio_output + self.image_output
+
+    @property
     def total(self) -> int:
         """All tokens."""
-        return self.total_input + self.output + self.audio_output + self.image_output
+        return self.total_input + self.generated
 
     def with_output(self, tokens: int) -> "Usage":
         """The same with another number of output tokens."""
         return replace(self, output=tokens)
+
+    def with_input(self, tokens: int) -> "Usage":
+        """The same with another number of plain input tokens."""
+        return replace(self, input=tokens)
 
     def with_units(self, units: int, unit: str) -> "Usage":
         """The same with so many units of something that is not counted in tokens."""

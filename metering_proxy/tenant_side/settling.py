@@ -106,13 +106,17 @@ def _usage(terms: Terms, found: Found, outcome: str, limit: int) -> tuple[Usage,
     usage = found.usage
     if usage is not None and usage.units and not usage.total and not terms.priced(usage.unit):
         usage = None  # the answer counts what has no price, and tells no tokens
-    if usage is not None and found.finished:
+    if usage is not None and found.told is not None:
         return usage, None
     passed = min(found.output_estimate, terms.bound.output_tokens(limit))
-    if usage is not None:
-        return usage.with_output(max(usage.output, passed)), outcome
-    estimate = terms.estimate(passed)
-    return estimate, "no_usage" if outcome in ("complete", "left") else outcome
+    why = "no_usage" if outcome in ("complete", "left") else outcome
+    if usage is None:
+        return terms.estimate(passed), why
+    if not usage.total_input:
+        usage = usage.with_input(terms.input_estimate)
+    if found.finished and usage.generated:
+        return usage, why
+    return usage.with_output(max(usage.output, passed)), why
 
 
 def price_of(

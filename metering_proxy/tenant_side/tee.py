@@ -93,8 +93,7 @@ class Tee:
 
         An answer that is cut behind all of its JSON has said all that there is.
         """
-        found = self._reader.found
-        if found.usage is None or not found.finished:
+        if self._reader.found.told is None:
             self._catch_up()
         if self._framing == "whole" and self._whole and _is_json(self._whole):
             self._show(self._reader.whole, bytes(self._whole))

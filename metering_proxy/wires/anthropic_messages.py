@@ -145,6 +145,7 @@ def _thinking(document: Document, limit: int) -> int:
 
 _COUNTS = ("output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _SPLIT = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+_CACHE = ("cache_creation_input_tokens", "cache_read_input_tokens")
 _TELLING = re.compile(rb'"type"\s*:\s*"(?:message_|error)')
 
 
@@ -155,6 +156,7 @@ class _Reader:
         self.found = Found()
         self._seen: dict[str, Any] = {}
         self._for_an_hour = for_an_hour
+        self._is_told = False  # its output was counted, and not only begun
 
     def event(self, data: bytes) -> bool:
         event = answers.read(data)
@@ -168,7 +170,7 @@ class _Reader:
         if answer is None:
             return
         self._message(answer)
-        self.found.finished = answer.get("type") == "message" and self._is_told
+        self.found.finished = answer.get("type") == "message" and "output_tokens" in self._seen
         content = answer.get("content")
         for block in content if isinstance(content, list) else []:
             self.found.text_bytes += _text_bytes(block)
@@ -183,6 +185,8 @@ class _Reader:
                     self._message(message)
             case "message_delta":
                 self._usage(event.get("usage"))
+                counted = at(event, "usage.output_tokens") is not None
+                self._is_told = self._is_told or counted
                 delta = event.get("delta")
                 ended = isinstance(delta, dict) and bool(delta.get("stop_reason"))
                 self.found.finished = self.found.finished or (ended and self._is_told)
@@ -196,29 +200,42 @@ class _Reader:
             self.found.model = message["model"]
         self._usage(message.get("usage"))
 
-    @property
-    def _is_told(self) -> bool:
-        """Whether the output was counted: no usage is whole without it."""
-        return "output_tokens" in self._seen
-
     def _usage(self, usage: Any) -> None:
         """Values are cumulative: the last one of each field counts, but 0 does not replace more than 0."""
         if not isinstance(usage, dict):
             return
+        if _moved_to_cache(usage, self._seen):
+            self._seen.pop("input_tokens")
         for name, value in usage.items():
-            if isinstance(value, dict):
+            if name == "cache_creation":
+                self._split(value, told(usage.get("cache_creation_input_tokens")))
+            elif isinstance(value, dict):
                 before = self._seen.get(name)
                 within = self._seen[name] = dict(before) if isinstance(before, dict) else {}
                 for inner, counted in value.items():
-                    _replace(within, inner, counted)
+                    numbers.replace(within, inner, counted)
             else:
-                _replace(self._seen, name, value)
+                numbers.replace(self._seen, name, value)
         self.found.usage = _buckets(self._seen, for_an_hour=self._for_an_hour)
 
+    def _split(self, split: Any, written: int | None) -> None:
+        """Writes by their lifetime. They may move from one to the other; together they are what was `written`."""
+        parts = {name: natural(at(split, name)) for name in _SPLIT if at(split, name) is not None}
+        if not any(parts.values()):
+            return
+        if written and sum(parts.values()) > written:
+            hour = min(written, parts.get(_SPLIT[1], 0))
+            parts = {_SPLIT[0]: written - hour, _SPLIT[1]: hour}
+        before = self._seen.get("cache_creation")
+        self._seen["cache_creation"] = {**(before if isinstance(before, dict) else {}), **parts}
 
-def _replace(seen: dict[str, Any], name: str, value: Any) -> None:
-    if value is not None and not (told(value) == 0 and seen.get(name)):
-        seen[name] = value
+
+def _moved_to_cache(usage: dict[str, Any], seen: dict[str, Any]) -> bool:
+    """Whether an input of 0 takes the place of one that was told before anybody looked into the cache."""
+    before = natural(seen.get("input_tokens"))
+    if told(usage.get("input_tokens")) != 0 or any(natural(seen.get(name)) for name in _CACHE):
+        return False
+    return 0 < before <= sum(natural(usage.get(name)) for name in _CACHE)
 
 
 def _buckets(seen: dict[str, Any], *, for_an_hour: bool) -> Usage | None:

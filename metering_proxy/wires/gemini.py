@@ -29,7 +29,7 @@ _SEARCH = frozenset(("googleSearch", "google_search"))
 # One of these is in every answer.
 _PARTS = ("candidates", "promptFeedback", "usageMetadata")
 _COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount")
-_SAID = ("promptTokenCount", *_COUNTS)
+_SAID = frozenset(("promptTokenCount", *_COUNTS))
 
 
 class Gemini:
@@ -126,7 +126,8 @@ class _Reader:
     def __init__(self, asked: str | None) -> None:
         self.found = Found()
         self._asked = asked  # the tier, where neither answer nor header say what was served
-        self._searched = self._ended = self._counted = False
+        self._seen: dict[str, Any] = {}
+        self._searched = self._ended = self._spoke = False
 
     def event(self, data: bytes) -> bool:
         with suppress(orjson.JSONDecodeError):
@@ -158,20 +159,45 @@ class _Reader:
         # A prompt that is refused has no candidates, and ends there.
         self._ended = self._ended or at(chunk, "promptFeedback.blockReason") is not None
         usage = chunk.get("usageMetadata")
-        if isinstance(usage, dict) and not usage.keys().isdisjoint(_SAID):
-            served = usage.get("serviceTier")
-            tier = served.lower() if isinstance(served, str) else self.found.tier or self._asked
-            self.found.usage = _buckets(usage, searches=int(self._searched), tier=tier)
-            self._counted = "candidatesTokenCount" in usage
+        if isinstance(usage, dict):
+            self._usage(usage)
         # Text whose tokens nobody has counted has no usage that is whole.
-        self.found.finished = self._ended and (self._counted or not self.found.text_bytes)
+        counted = not self._spoke or _answered(self._seen) is not None
+        self.found.finished = self._ended and counted
+
+    def _usage(self, usage: dict[str, Any]) -> None:
+        """Counts are cumulative, and not every chunk repeats all of them."""
+        for name, value in usage.items():
+            numbers.replace(self._seen, name, value)
+        if self._seen.keys().isdisjoint(_SAID):
+            return
+        served = self._seen.get("serviceTier")
+        tier = served.lower() if isinstance(served, str) else self.found.tier or self._asked
+        self.found.usage = _buckets(self._seen, searches=int(self._searched), tier=tier)
 
     def _candidate(self, candidate: Any) -> None:
         self._ended = self._ended or bool(at(candidate, "finishReason"))
         self._searched = self._searched or bool(at(candidate, "groundingMetadata.webSearchQueries"))
         parts = at(candidate, "content.parts")
         for part in parts if isinstance(parts, list) else []:
-            self.found.text_bytes += _text_bytes(part)
+            text_bytes = _text_bytes(part)
+            self.found.text_bytes += text_bytes
+            self._spoke = self._spoke or (text_bytes > 0 and at(part, "thought") is not True)
+
+
+def _answered(usage: dict[str, Any]) -> int | None:
+    """Tokens of what was answered, without thoughts; None where neither a count nor the total tells them."""
+    candidates, total = told(usage.get("candidatesTokenCount")), told(usage.get("totalTokenCount"))
+    read, thoughts = _read(usage), natural(usage.get("thoughtsTokenCount"))
+    if candidates is None:
+        return total - read - thoughts if total is not None and total > read + thoughts else None
+    # Some count the thoughts among them, and the total once.
+    return candidates - thoughts if total == read + candidates else candidates
+
+
+def _read(usage: dict[str, Any]) -> int:
+    """All input tokens."""
+    return natural(usage.get("promptTokenCount")) + natural(usage.get("toolUsePromptTokenCount"))
 
 
 def _buckets(usage: dict[str, Any], *, searches: int, tier: str | None) -> Usage | None:
@@ -179,18 +205,17 @@ def _buckets(usage: dict[str, Any], *, searches: int, tier: str | None) -> Usage
     said = [usage[name] for name in _COUNTS if name in usage]
     if told(usage.get("promptTokenCount")) is None or any(told(count) is None for count in said):
         return None
-    prompt = natural(usage.get("promptTokenCount"))
+    prompt, read, candidates = natural(usage["promptTokenCount"]), _read(usage), _answered(usage)
+    candidates, thoughts = max(0, candidates or 0), natural(usage.get("thoughtsTokenCount"))
+    # What the total has beyond all that was told was thought, and nobody mentions it.
+    thoughts = max(thoughts, natural(usage.get("totalTokenCount")) - read - candidates)
     cached = min(prompt, natural(usage.get("cachedContentTokenCount")))
     heard = _of(usage, "promptTokensDetails", "AUDIO") - _of(usage, "cacheTokensDetails", "AUDIO")
     audio_in = min(prompt - cached, max(0, heard))
-    candidates, thoughts = (
-        natural(usage.get("candidatesTokenCount")),
-        natural(usage.get("thoughtsTokenCount")),
-    )
     audio_out = min(candidates, _of(usage, "candidatesTokensDetails", "AUDIO"))
     images_out = min(candidates - audio_out, _of(usage, "candidatesTokensDetails", "IMAGE"))
     return Usage(
-        input=prompt - cached - audio_in + natural(usage.get("toolUsePromptTokenCount")),
+        input=read - cached - audio_in,
         cache_read=cached,
         output=candidates - audio_out - images_out + thoughts,
         reasoning=thoughts,

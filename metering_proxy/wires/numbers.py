@@ -68,5 +68,11 @@ def nonsense(value: Any) -> bool:
     return value is not None and told(value) is None
 
 
+def replace(seen: dict[str, Any], name: str, value: Any) -> None:
+    """Keeps a count that is told again and again: the last one holds, but nothing and 0 replace no more than 0."""
+    if value is not None and not (told(value) == 0 and seen.get(name)):
+        seen[name] = value
+
+
 def _is_digits(value: Any) -> bool:
     return type(value) is str and len(value) <= 16 and value.isascii() and value.isdigit()

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from metering_proxy.wires import answers, members, numbers, openai_usage
-from metering_proxy.wires.dialect import PLAIN, Dialect
+from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, Edit, invalid, read
 from metering_proxy.wires.survey import survey
 from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
@@ -111,7 +111,9 @@ def _prediction_bytes(document: Document) -> int:
 
 
 # What ends a stream, says what was used, or that it went wrong; a model and its tier are said from the beginning.
-_TELLING = re.compile(rb'"(?:usage"\s*:\s*\{|error"\s*:|finish_reason"\s*:\s*")|\[DONE\]')
+_TELLING = re.compile(rb'"(?:usage"\s*:\s*\{|error"|base_resp"|finish_reason"\s*:\s*")|\[DONE\]')
+# Ends of a choice that are none of the model's: whoever passed it on had lost it.
+_BROKEN = frozenset(("error", "network_error"))
 
 
 class _Reader:
@@ -130,7 +132,7 @@ class _Reader:
         if chunk is None:
             return False
         said, choices = self._read(chunk), _choices(chunk)
-        if chunk.get("error") or any(map(_failed, choices)):
+        if _is_error(chunk) or any(map(_failed, choices)):
             self.found.failed = True
         if choices:  # some tell their usage on the last chunk, and nothing comes after it
             self.found.finished = said and any(choice.get("finish_reason") for choice in choices)
@@ -146,6 +148,7 @@ class _Reader:
         self.found.failed = answers.failed(answer, "choices", "usage") or any(map(_failed, choices))
         if answer is None:
             return
+        self.found.failed = self.found.failed or _is_error(answer)
         self._read(answer)
         self.found.finished = bool(choices)
         for choice in choices:
@@ -159,6 +162,8 @@ class _Reader:
             self.found.model = answer["model"]
         usage, tier = openai_usage.find(answer, self._dialect), self._tier or self.found.tier
         reading = openai_usage.read(usage, tier, self._dialect) if usage else None
+        if reading and not reading.usage.total and self.found.usage:
+            return True  # some end with a usage that nobody filled in
         if usage and reading:
             self.found.usage, self.found.doubt = reading.usage, reading.doubt
             self.found.stated = openai_usage.stated_cost(usage, self._dialect)
@@ -172,9 +177,16 @@ def _choices(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
 
 
+def _is_error(answer: dict[str, Any]) -> bool:
+    """Whether that is no answer but an error, in the ways in which servers say so under a status of 200."""
+    if answer.get("error") or answer.get("object") == "error":
+        return True
+    return numbers.natural(at(answer, "base_resp.status_code")) > 0
+
+
 def _failed(choice: dict[str, Any]) -> bool:
     """Whether it went wrong there, behind whoever passed it on."""
-    return choice.get("finish_reason") == "error" or bool(choice.get("error"))
+    return choice.get("finish_reason") in _BROKEN or bool(choice.get("error"))
 
 
 def _text_bytes(message: Any) -> int:

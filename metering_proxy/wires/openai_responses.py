@@ -21,7 +21,10 @@ _CALLERS_TOOLS = frozenset(
     ("function", "custom", "local_shell", "apply_patch", "computer_use_preview")
 )
 _SEARCHES = frozenset(("web_search", "web_search_preview"))
-_ENDINGS = ("response.completed", "response.incomplete", "response.failed")
+_ENDINGS = frozenset(
+    ("response.completed", "response.incomplete", "response.failed", "response.cancelled",
+     "response.done")
+)  # fmt: skip
 
 
 class OpenAiResponses:
@@ -105,13 +108,13 @@ class _Reader:
         if kind in _ENDINGS:
             self._response(event.get("response"))
             self.found.finished = self.found.usage is not None
-            self.found.failed = kind == "response.failed"
+            self.found.failed = "failed" in (kind[9:], at(event, "response.status"))
         elif kind == "error":
             self.found.failed = True
         elif kind == "response.created":
             self._model(event.get("response"))
         elif kind == "response.output_item.done":
-            self._searches += at(event, "item.type") == "web_search_call"
+            self._searches += _is_search(event.get("item"))
         elif isinstance(event.get("delta"), str):
             self.found.text_bytes += len(event["delta"].encode("utf-8", "replace"))
         return False
@@ -120,7 +123,7 @@ class _Reader:
         answer = answers.read(body)
         output = at(answer, "output")
         for item in output if isinstance(output, list) else []:
-            self._searches += at(item, "type") == "web_search_call"
+            self._searches += _is_search(item)
             self.found.text_bytes += _text_bytes(item)
         self._response(answer)
         broken = at(answer, "status") == "failed"
@@ -150,6 +153,12 @@ class _Reader:
             told = at(response, "tool_usage.web_search.num_requests")
             searches = self._searches if told is None else natural(told)
             self.found.usage = reading.usage.with_searches(searches)
+
+
+def _is_search(item: Any) -> bool:
+    """Whether it has a fee. To open a page that was found, or to look in it, has none and is of the same type."""
+    action = at(item, "action.type")
+    return at(item, "type") == "web_search_call" and action in (None, "search")
 
 
 def _text_bytes(item: Any) -> int:

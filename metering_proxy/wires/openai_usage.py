@@ -30,11 +30,20 @@ CHAT = Names(
 )
 EMBEDDINGS = Names("prompt_tokens", "", "prompt_tokens_details", "")
 RESPONSES = Names("input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details")
+# Servers behind one operation that speak of their numbers as in the other.
+_EITHER_WAY = (
+    ("prompt_tokens", "input_tokens"),
+    ("completion_tokens", "output_tokens"),
+    ("prompt_tokens_details", "input_tokens_details"),
+    ("completion_tokens_details", "output_tokens_details"),
+)
 # Responses has one place for each number, whoever answers.
 RESPONSES_DIALECT = Dialect(
     cached_at=("input_tokens_details.cached_tokens",),
     written_at="input_tokens_details.cache_write_tokens",
 )
+# Where a server tells its cache as Anthropic does, beside the input.
+_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 @value
@@ -58,14 +67,15 @@ def read(
     usage: dict[str, Any], tier: str | None, dialect: Dialect = PLAIN, names: Names = CHAT
 ) -> Reading | None:
     """What a usage object says; None where its input or its output cannot be read, so that it says nothing."""
+    usage = _filled(usage, names)
     prompt = told(usage.get(names.input))
     if prompt is None or (names.output and told(usage.get(names.output)) is None):
         return None
     inside, outside = at(usage, names.input_details), at(usage, names.output_details)
     cached = min(prompt, max((natural(at(usage, place)) for place in dialect.cached_at), default=0))
     left = prompt - cached
-    audio_in = min(left, natural(at(inside, "audio_tokens")))
-    images_in = min(left - audio_in, natural(at(inside, "image_tokens")))
+    audio_in = min(left, _uncached(inside, "audio_tokens"))
+    images_in = min(left - audio_in, _uncached(inside, "image_tokens"))
     written = min(left - audio_in - images_in, natural(at(usage, dialect.written_at)))
     completion, reasoning, doubt = _output(usage, prompt, natural(at(outside, "reasoning_tokens")),
                                            dialect, names)  # fmt: skip
@@ -84,6 +94,36 @@ def read(
         tier=tier,
     )
     return Reading(found, doubt)
+
+
+def _filled(usage: dict[str, Any], names: Names) -> dict[str, Any]:
+    """The same with numbers of the operation that stand there under other names, or only in the total."""
+    missing = {
+        mine: usage[theirs]
+        for pair in _EITHER_WAY
+        for mine, theirs in (pair, pair[::-1])
+        if usage.get(mine) is None and usage.get(theirs) is not None
+    }
+    if missing:
+        usage = {**usage, **missing}
+    total, prompt = told(usage.get("total_tokens")), natural(usage.get(names.input))
+    if total is None:
+        return usage
+    if not names.output:
+        return usage if usage.get(names.input) is not None else {**usage, names.input: total}
+    if usage.get(names.output) is None:
+        return {**usage, names.output: max(0, total - prompt)}
+    read, written = (natural(usage.get(name)) for name in _BESIDE)
+    if read + written and total == prompt + natural(usage.get(names.output)) + read + written:
+        cache = {"cached_tokens": read, "cache_write_tokens": written}
+        return {**usage, names.input: prompt + read + written, names.input_details: cache}
+    return usage
+
+
+def _uncached(details: Any, kind: str) -> int:
+    """Input tokens of one kind without those of them that were cached, where that is told."""
+    cached = natural(at(details, f"cached_tokens_details.{kind}"))
+    return max(0, natural(at(details, kind)) - cached)
 
 
 def is_garbled(usage: dict[str, Any], names: Names = CHAT) -> bool:
@@ -111,12 +151,20 @@ def _amount(value: Any) -> Fraction:
 def _output(
     usage: dict[str, Any], prompt: int, reasoning: int, dialect: Dialect, names: Names
 ) -> tuple[int, int, str | None]:
-    """Output with its reasoning in it, that reasoning, and what is doubtful. The total tells which was meant."""
+    """Output with its reasoning in it, that reasoning, and what is doubtful. The total tells which was meant.
+
+    Where it is more than all that was told, the rest was reasoning that nobody mentions.
+    """
     completion, total = natural(usage.get(names.output)), natural(usage.get("total_tokens"))
     beside = completion + reasoning
-    if not reasoning or dialect.reasoning == "inside":
-        return completion, min(reasoning, completion), None
-    if dialect.reasoning == "outside" or total == prompt + beside or reasoning > completion:
+    if reasoning > completion:
+        return beside, reasoning, None
+    if dialect.reasoning == "inside":
+        return completion, reasoning, None
+    if not reasoning:
+        silent = max(0, total - prompt - completion) if names.output else 0
+        return completion + silent, silent, None
+    if dialect.reasoning == "outside" or total == prompt + beside:
         return beside, reasoning, None
     if total == prompt + completion or dialect.reasoning_unsure == "inside":
         return completion, reasoning, None

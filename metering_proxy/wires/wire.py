@@ -147,6 +147,17 @@ class Found:
     doubt: str | None = None
 
     @property
+    def told(self) -> Usage | None:
+        """The usage of an answer that told all of it; None where its input was never filled in.
+
+        A provider that says zero means it, but output of no input there is not.
+        """
+        usage = self.usage
+        if usage is None or not self.finished:
+            return None
+        return None if usage.generated and not usage.total_input else usage
+
+    @property
     def output_estimate(self) -> int:
         """About how many output tokens were passed on."""
         return -(-self.passed_bytes // 4)

@@ -70,8 +70,8 @@ ANSWERS = [
         name="let-zeros-within-replace",
         why="a last event of zeros would move cache writes of an hour to those of five minutes",
         file="metering_proxy/wires/anthropic_messages.py",
-        old="                    _replace(within, inner, counted)\n",
-        new="                    within[inner] = counted\n",
+        old="if not any(parts.values()):",
+        new="if not parts:",
         tests=(_GOLDEN, _COSTS),
     ),
     Defect(
