@@ -69,8 +69,8 @@ METER = [
         name="forget-what-running-calls-hold",
         why="calls at once would each see the whole balance",
         file="metering_proxy/ledger/holds.py",
-        old="[max(0, w.limit - row.spent - row.held) for",
-        new="[max(0, w.limit - row.spent) for",
+        old="max(0, w.limit - row.spent - row.held) for",
+        new="max(0, w.limit - row.spent) for",
         tests=(_BOOKS, "tests/metering_proxy/test_limits.py"),
     ),
     Defect(
