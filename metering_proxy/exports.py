@@ -5,6 +5,7 @@ Cells of text that a spreadsheet would take for a formula get an apostrophe befo
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
 
@@ -18,7 +19,8 @@ from metering_proxy.models import entry
 Format = Literal["csv", "jsonl"]
 TYPES: Mapping[Format, str] = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 _PAGE = 1_000
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# OWASP: also in the wide forms of East Asian scripts, and behind blanks, which spreadsheets skip.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 _KEY = (entry.c.started_at, entry.c.request_id, entry.c.attempt, entry.c.kind)
 _NAMES = tuple(str(column.name) for column in entry.columns)
 
@@ -77,6 +79,6 @@ def _csv(rows: list[list[Any]]) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_FORMULA):
+    if isinstance(value, str) and _FORMULA.match(value):
         return f"'{value}"
     return value

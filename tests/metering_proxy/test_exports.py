@@ -61,14 +61,27 @@ async def test_file_holds_what_began_in_the_period_and_belongs_to_the_tenant(hou
     assert [json.loads(line)["cost_nanos"] for line in lines] == ["2", "3"]
 
 
-@pytest.mark.parametrize("evil", ["=cmd|'/c calc'!A1", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1"])
-async def test_text_that_looks_like_a_formula_is_made_harmless(house: House, evil: str) -> None:
-    await _enter(house, {"response_model": evil, "charge_nanos": -5, "kind": "correction_1"})
+EVIL = (
+    "=cmd|'/c calc'!A1", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1+1", "\u00a0=1", "\u3000@SUM(A1)",
+    "\uff1d1", "\uff0b1", "\uff0d1", "\uff20SUM(A1)",
+)  # fmt: skip
+
+
+async def test_text_that_looks_like_a_formula_is_made_harmless(house: House) -> None:
+    corrected = {"charge_nanos": -5, "kind": "correction_1"}
+    await _enter(house, *({"response_model": evil, **corrected} for evil in EVIL))
+    rows = list(csv.DictReader(io.StringIO((await _file(house, "csv")).decode(), newline="")))
+    assert {row["response_model"] for row in rows} == {f"'{evil}" for evil in EVIL}
+    assert {row["charge_nanos"] for row in rows} == {"-5"}
+    lines = (await _file(house, "jsonl")).splitlines()
+    assert {json.loads(line)["response_model"] for line in lines} == set(EVIL)
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-5", "a=b", "m-1", "grok 4", "x\ny"])
+async def test_other_text_is_left_as_it_is(house: House, name: str) -> None:
+    await _enter(house, {"response_model": name})
     [row] = csv.DictReader(io.StringIO((await _file(house, "csv")).decode(), newline=""))
-    assert row["response_model"] == f"'{evil}"
-    assert row["charge_nanos"] == "-5"
-    [line] = (await _file(house, "jsonl")).splitlines()
-    assert json.loads(line)["response_model"] == evil
+    assert row["response_model"] == name
 
 
 async def test_money_beyond_what_a_float_holds_is_exact_in_json(house: House) -> None:
