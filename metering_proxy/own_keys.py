@@ -3,13 +3,15 @@
 A call with one is paid to the provider by the tenant: it costs, and is not charged.
 """
 
+import logging
 from collections.abc import Collection
 from dataclasses import replace
 
-from sqlalchemy import ColumnElement, delete, insert, select
+from sqlalchemy import ColumnElement, RowMapping, delete, insert, select
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading
+from infra.kit.errors import AlcoveError
 from infra.kit.seal import Sealer
 from metering_proxy import changes, wire
 from metering_proxy.models import own_key
@@ -19,9 +21,12 @@ from metering_proxy.providers.kinds import field
 from metering_proxy.providers.providers import Providers
 from metering_proxy.tenant_side.holding import OPERATOR, TENANT
 
+_log = logging.getLogger(__name__)
+_UNREADABLE = ""  # as a key in memory
+
 
 class OwnKeys:
-    """Every tenant's own keys."""
+    """Every tenant's own keys. One that cannot be opened stops the calls that would use it, and nobody else's."""
 
     def __init__(self, db: Database, sealer: Sealer, providers: Providers, clock: Clock) -> None:
         self._db, self._sealer, self._providers, self._clock = db, sealer, providers, clock
@@ -41,10 +46,19 @@ class OwnKeys:
             self._keys = others | read
 
     def applied(self, route: Route, tenant: str) -> tuple[Route, str]:
-        """The route with the tenant's own key where it has one, and who pays the provider."""
+        """The route with the tenant's own key where it has one, and who pays the provider.
+
+        Raises `forbidden` (reason `own_key_unreadable`): the operator's key is not taken in its place.
+        """
         key = self._keys.get((tenant, route.connection.id))
         if key is None:
             return route, OPERATOR
+        if key == _UNREADABLE:
+            raise AlcoveError(
+                "forbidden",
+                "your own key to this provider cannot be read any more: set it anew, or remove it",
+                reason="own_key_unreadable",
+            )
         return replace(route, connection=replace(route.connection, key=key)), TENANT
 
     def tried(self, provider: str, key: str) -> Connection:
@@ -92,12 +106,15 @@ class OwnKeys:
         if tenants is not None:
             wanted = wanted.where(own_key.c.tenant.in_(tenants))
         rows = await reading.rows(wanted)
-        return {
-            (row["tenant"], row["provider"]): self._sealer.open(
-                row["sealed_key"], context(row["tenant"], row["provider"])
-            )
-            for row in rows
-        }
+        return {(row["tenant"], row["provider"]): self._opened(row) for row in rows}
+
+    def _opened(self, row: RowMapping) -> str:
+        try:
+            return self._sealer.open(row["sealed_key"], context(row["tenant"], row["provider"]))
+        except AlcoveError as error:
+            whose = {"tenant": row["tenant"], "provider": row["provider"]}
+            _log.error("own key not opened", extra={**whose, "problem": error.message})
+            return _UNREADABLE
 
 
 def _checked(key: str) -> str:

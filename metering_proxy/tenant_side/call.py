@@ -98,12 +98,13 @@ class Calls:
     ) -> list[Terms]:
         """The terms of each model that may answer. One that somebody else would pay is none of them.
 
-        Raises as `terms`, and `forbidden` (reason `model_not_allowed`) for a model that the key is not for.
+        Raises as `terms` and `OwnKeys.applied`, and `forbidden` (reason `model_not_allowed`) for a model that the
+        key is not for.
         """
         found: list[Terms] = []
         for n, wanted in enumerate(routes):
-            route, payer = self._own_keys.applied(wanted, key.tenant)
             try:
+                route, payer = self._own_keys.applied(wanted, key.tenant)
                 key.check(route.model.id)
                 agreed = terms(ask, route, standing, at, payer)
             except AlcoveError:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.kit.db import sql
 from infra.kit.errors import AlcoveError
 from tests import scripted as s
 from tests.metering_proxy.house import SECRET, House, Tenant, a_house
@@ -91,6 +92,30 @@ async def test_own_key_that_cannot_be_one_is_refused(
         await house.client.put_own_key(tenant.id, provider, key)
     assert caught.value.code == code
     assert key not in str(caught.value.details)
+
+
+async def test_own_key_that_cannot_be_opened_stops_its_tenants_calls_alone(
+    tmp_path: Path, scripted: ScriptedProvider
+) -> None:
+    scripted.always(reply=s.text("x").using(1, 1))
+    url = f"sqlite:///{tmp_path}/m.db"
+    async with a_house(tmp_path, url) as house:
+        await house.connect(scripted)
+        unlucky = await house.tenant()
+        await house.client.put_own_key(unlucky.id, "scripted", _OWN)
+        async with house.db.transaction() as tx:
+            await tx.execute(sql("UPDATE own_key SET sealed_key = 'v1.0badc0de.AAAA'"), {})
+    async with a_house(tmp_path, url) as house:
+        other = await house.tenant()
+        assert (await other.chat()).status == 200
+        again = await house.generation(unlucky.id, 2)
+        answer = await again.chat()
+        assert (answer.status, answer.headers["x-alcove-reason"]) == (403, "own_key_unreadable")
+        assert [key.hint for key in await house.client.own_keys(unlucky.id)] == ["9876"]
+        assert _shown(scripted) == [f"Bearer {_SHARED}"]
+        await house.client.put_own_key(unlucky.id, "scripted", _OWN)
+        assert (await again.chat()).status == 200
+        assert _shown(scripted)[1:] == [f"Bearer {_OWN}"]
 
 
 def _meter(root: Path, *verb: str, **settings: str) -> subprocess.CompletedProcess[str]:
