@@ -1,6 +1,8 @@
 """An answer or an event as JSON, and whether it is one: a status of 200 may stand before an error, or a page."""
 
+import json
 import re
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -8,12 +10,31 @@ import orjson
 _PAGE = re.compile(rb"\s*<(?:!doctype|html)\b", re.IGNORECASE)
 
 
+_MOST_LOOSE_BYTES = 1024 * 1024
+
+
+def parse(body: bytes) -> Any:
+    """The JSON value that the body is; None where it is none.
+
+    Half of a character, NaN, a byte order mark or broken UTF-8, which its caller may read over, hide no usage.
+    """
+    with suppress(orjson.JSONDecodeError):
+        return orjson.loads(body)
+    return _loose(body) if len(body) <= _MOST_LOOSE_BYTES else None
+
+
+def _loose(body: bytes) -> Any:
+    try:
+        text = body.decode("utf-8-sig", "replace")
+        found = json.loads(text, parse_constant=lambda _: None)
+        return orjson.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
 def read(body: bytes) -> dict[str, Any] | None:
     """The JSON object that the body is, or None."""
-    try:
-        answer = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
+    answer = parse(body)
     return answer if isinstance(answer, dict) else None
 
 

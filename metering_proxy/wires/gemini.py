@@ -5,14 +5,13 @@ The model stands in the path, and members may be written in either of two ways (
 """
 
 import re
-from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
 import orjson
 
 from metering_proxy.pricing import PLAIN_TIERS, Usage
-from metering_proxy.wires import members, numbers
+from metering_proxy.wires import answers, members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
 from metering_proxy.wires.numbers import natural, told
@@ -130,15 +129,11 @@ class _Reader:
         self._searched = self._ended = self._spoke = False
 
     def event(self, data: bytes) -> bool:
-        with suppress(orjson.JSONDecodeError):
-            self._chunk(orjson.loads(data))
+        self._chunk(answers.parse(data))
         return False
 
     def whole(self, body: bytes) -> None:
-        try:
-            answer = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            answer = None
+        answer = answers.parse(body)
         chunks = answer if isinstance(answer, list) else [answer]
         for chunk in chunks:
             self._chunk(chunk)

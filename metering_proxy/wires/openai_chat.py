@@ -111,9 +111,11 @@ def _prediction_bytes(document: Document) -> int:
 
 
 # What ends a stream, says what was used, or that it went wrong; a model and its tier are said from the beginning.
-_TELLING = re.compile(rb'"(?:usage"\s*:\s*\{|error"|base_resp"|finish_reason"\s*:\s*")|\[DONE\]')
+_TELLING = re.compile(
+    rb'"(?:usage"\s*:\s*\{|error"|base_resp"|success"|finish_reason"\s*:\s*")|\[DONE\]'
+)
 # Ends of a choice that are none of the model's: whoever passed it on had lost it.
-_BROKEN = frozenset(("error", "network_error"))
+_BROKEN = frozenset(("error", "network_error", "insufficient_system_resource"))
 
 
 class _Reader:
@@ -179,7 +181,7 @@ def _choices(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _is_error(answer: dict[str, Any]) -> bool:
     """Whether that is no answer but an error, in the ways in which servers say so under a status of 200."""
-    if answer.get("error") or answer.get("object") == "error":
+    if answer.get("error") or answer.get("object") == "error" or answer.get("success") is False:
         return True
     return numbers.natural(at(answer, "base_resp.status_code")) > 0
 

@@ -109,7 +109,7 @@ class _Reader:
             self._response(event.get("response"))
             self.found.finished = self.found.usage is not None
             self.found.failed = "failed" in (kind[9:], at(event, "response.status"))
-        elif kind == "error":
+        elif kind in ("error", "response.error"):
             self.found.failed = True
         elif kind == "response.created":
             self._model(event.get("response"))

@@ -250,6 +250,12 @@ _FAILED = [
         chat({"error": {"message": "TimeoutError", "code": 504}}),
     ),
     ("hermes-agent#92161", "glm", chat(stop("network_error"))),
+    ("DeepSeek out of room", "deepseek", chat(stop("insufficient_system_resource"))),
+    (
+        "GLM's own way",
+        "glm",
+        chat(word(), {"code": 500, "msg": "404 NOT_FOUND", "success": False}),
+    ),
     ("hermes-agent#92161 later", "glm", chat(word(), word(), stop("network_error"))),
     (
         "obsidian-aloud-tts#114",
