@@ -122,6 +122,7 @@ class Sending:
             encoding=encoding,
             strip=call.terms.strips,
             streams=call.terms.ask.stream,
+            secret=call.terms.route.connection.key,
         )
         resized = framing == "events" and call.terms.strips
         told = headers.to_caller(

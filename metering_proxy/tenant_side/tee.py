@@ -6,6 +6,7 @@ from typing import Literal
 
 import orjson
 
+from metering_proxy.tenant_side.blanking import Blanker
 from metering_proxy.tenant_side.skimming import Skimmer
 from metering_proxy.tenant_side.unpacking import Unpacker
 from metering_proxy.wires.arrays import ArraySplitter
@@ -33,6 +34,7 @@ class Tee:
     """Feeds on the answer's bytes, gives those to pass on, and lets the wire's reader see what is in them.
 
     `streams`: a stream was asked for, so how the answer begins tells how it is cut, whatever it calls itself.
+    `secret`: what must not stand in a refusal, which is passed on without being read.
     `unread`: from some point on, the answer was passed on without being read, though it should have been.
     """
 
@@ -44,6 +46,7 @@ class Tee:
         encoding: str,
         strip: bool,
         streams: bool = False,
+        secret: str | None = None,
     ) -> None:
         self._reader, self._framing = reader, framing
         self._unpacker = Unpacker(encoding, _MOST_WHOLE)
@@ -54,6 +57,7 @@ class Tee:
         self._skimmer: Skimmer | None = None
         self._skims = framing == "events" and reader.telling is not None
         self._whole = bytearray()
+        self._blanker = Blanker(secret)
         self._fed_bytes = 0
         self._dropped_last = False
         self._saw_data = False
@@ -67,7 +71,9 @@ class Tee:
     def feed(self, chunk: bytes) -> bytes:
         """What to pass on of `chunk` and of what was held back before it."""
         self._fed_bytes += len(chunk)
-        if self._blind or self._framing in ("sound", "unread"):
+        if self._framing == "unread":
+            return self._blanker.feed(chunk)
+        if self._blind or self._framing == "sound":
             return chunk
         plain = chunk if self._unpacker.plain else self._unpacker.feed(chunk)
         if self._unsure:
@@ -80,7 +86,7 @@ class Tee:
 
     def cut(self) -> bytes:
         """What is still held back of an answer that broke off."""
-        return self._rest() if self._strip else b""
+        return self._rest() if self._strip else self._blanker.rest()
 
     def seen(self) -> int:
         """About how many output tokens were passed on so far."""
@@ -103,7 +109,7 @@ class Tee:
     def end(self) -> bytes:
         """What is still held back at the end, after the reader has seen it. To be called before `conclude`."""
         if self._framing == "unread":
-            return b""
+            return self._blanker.rest()
         rest = b"" if self._blind or not self._fed_bytes else self._end()
         found = self._reader.found
         silent = self._framing in ("events", "array") and not self._saw_data and not self.unread

@@ -180,4 +180,12 @@ EGRESS = [
         new="    if missing := [name for name in _NEEDED.get(kind, ()) if name in ()]:\n",
         tests=("tests/metering_proxy/test_price_file.py",),
     ),
+    Defect(
+        name="let-a-refusal-tell-the-key",
+        why="some providers repeat the key that they refuse, and it is the operator's",
+        file="metering_proxy/tenant_side/sending.py",
+        old="            secret=call.terms.route.connection.key,\n",
+        new="",
+        tests=("tests/metering_proxy/test_blanking.py",),
+    ),
 ]
