@@ -163,12 +163,13 @@ def create_app(
     catalog = Catalog(providers, detection, fallbacks)
     upstreams = Upstreams(towards, timeouts)
     ledger = Ledger(db, lease_s=settings.lease_s, clock=clock)
+    breakers = Breakers(now)
     calls = Calls(
         tenants=tenants,
         catalog=catalog,
         own_keys=own_keys,
         upstreams=upstreams,
-        breakers=Breakers(now),
+        breakers=breakers,
         ledger=ledger,
         telemetry=telemetry,
         clock=now,
@@ -202,7 +203,7 @@ def create_app(
             Repricing(db, catalog, ledger),
         ),
         providers_api.router(
-            providers, fallbacks, catalog, upstreams, tenants, now, settings.host_name
+            providers, fallbacks, catalog, upstreams, breakers, tenants, now, settings.host_name
         ),
         egress_api.router(egress),
     ):

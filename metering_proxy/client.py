@@ -167,10 +167,16 @@ class MeterClient:
             yield chunk
 
     async def requests(
-        self, *, tenant: str | None = None, before: str | None = None, limit: int = 50
+        self,
+        *,
+        tenant: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        failed: bool = False,
     ) -> wire.RequestRows:
-        """Ended calls, newest first; `before` is an answer's `next`."""
+        """Ended calls, newest first, or only those that `failed`; `before` is an answer's `next`."""
         params: dict[str, str | int] = {"limit": limit}
+        params |= {"failed": "true"} if failed else {}
         params |= {k: v for k, v in (("tenant", tenant), ("before", before)) if v is not None}
         return wire.RequestRows.model_validate(
             await self._service.call("GET", "/requests", params=params)
@@ -227,6 +233,10 @@ class MeterClient:
         """Calls the provider once, for real, and says what it found. Raises `not_found`."""
         answer = await self._service.call("POST", f"/providers/{provider}/probes", timeout_s=20)
         return wire.Probe.model_validate(answer)
+
+    async def breakers(self) -> list[wire.Breaker]:
+        """Models whose last call failed, and how they are left alone."""
+        return wire.Breakers.model_validate(await self._service.call("GET", "/breakers")).breakers
 
     async def plans(self) -> list[wire.Plan]:
         """All plans, the free one first."""

@@ -3,6 +3,8 @@
 `entry` is append-only: its migration adds triggers that refuse UPDATE and DELETE.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -41,8 +43,7 @@ tenant = Table(
     _int("version"),
     Column("quota", Text, nullable=False),
     _int("changed_at"),
-    # When the tenant came to this plan: where windows of a rolling plan begin.
-    Column("since_at", BigInteger, nullable=False, server_default="0"),
+    Column("since_at", BigInteger, nullable=False, server_default="0"),  # it came to the plan
     Column("egress", SmallInteger, nullable=False, server_default="0"),
 )
 
@@ -145,8 +146,7 @@ reservation = Table(
     _id("model", 264),
     _id("price_id", 300),
     _id("payer", 16),
-    # JSON [[kind, measure, start_at, amount, limit], …]
-    Column("windows", Text, nullable=False),
+    Column("windows", Text, nullable=False),  # JSON [[kind, measure, start_at, amount, limit], …]
     _int("month_start_at"),
     _int("created_at"),
     _int("dispatched_at", null=True),
@@ -172,8 +172,11 @@ reservation = Table(
     ),
 )
 
-# The ledger. `kind`: usage, attempt (one that failed before another was made), or correction_n with signed
-# differences.
+# Calls that came to no good end. In these very words, or no database finds the index of them.
+FAILED = text("kind = 'usage' AND outcome NOT IN ('complete', 'left')")
+_ONLY_FAILED: dict[str, Any] = {"sqlite_where": FAILED, "postgresql_where": FAILED}
+
+# The ledger. `kind`: usage, attempt (failed before another was made), or correction_n with signed differences.
 entry = Table(
     "entry",
     metadata,
@@ -197,7 +200,9 @@ entry = Table(
     _int("cache_read_tokens"),
     _int("cache_write_tokens"),
     _int("output_tokens"),
-    Column("parts", Text, nullable=False),  # JSON: every bucket that was priced, and the tier
+    Column(
+        "parts", Text, nullable=False
+    ),  # JSON: every bucket that was priced, the tier, a failure
     Column("markup_ppm", Integer, nullable=False),
     _int("cost_nanos"),
     _int("charge_nanos"),
@@ -205,6 +210,7 @@ entry = Table(
     Column("grant_nanos", BigInteger, nullable=False, server_default="0"),  # of charge_nanos
     Index("ix_entry_account_started", "account", "started_at"),
     Index("ix_entry_started", "started_at"),
+    Index("ix_entry_failed", "started_at", "request_id", **_ONLY_FAILED),
 )
 
 # Money that a tenant has beside its plan, spent soonest expiry first once the plan's is used up.
@@ -264,9 +270,7 @@ api_key = Table(
     _int("revoked_at", null=True),
     Column("replaces", String(32), nullable=True),
     _int("last_used_at", null=True),  # to the half minute
-    Column(
-        "models", Text, nullable=True
-    ),  # JSON: patterns of canonical ids; NULL: what the plan offers
+    Column("models", Text, nullable=True),  # JSON: patterns of canonical ids; NULL: all of the plan
     Index("ix_api_key_digest", "digest", unique=True),
     Index("ix_api_key_tenant", "tenant"),
 )

@@ -10,7 +10,7 @@ from sqlalchemy import RowMapping, and_, or_, select
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
-from metering_proxy.models import entry, reservation
+from metering_proxy.models import FAILED, entry, reservation
 from metering_proxy.pricing import Price
 from metering_proxy.providers.catalog import Catalog
 
@@ -24,10 +24,16 @@ class Requests:
         self._db, self._catalog = db, catalog
 
     async def listed(
-        self, account: str | None, before: tuple[int, str] | None, limit: int
+        self,
+        account: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
+        *,
+        failed: bool = False,
     ) -> wire.RequestRows:
-        """Calls of one tenant or of all, newest first, from behind `before` (started, id) on."""
-        usage = select(entry).where(entry.c.kind == "usage")
+        """Calls of one tenant or of all, newest first, from behind `before` (started, id) on; or only those that
+        `failed`."""
+        usage = select(entry).where(FAILED if failed else entry.c.kind == "usage")
         if account is not None:
             usage = usage.where(entry.c.account == account)
         if before is not None:
@@ -79,11 +85,12 @@ class Requests:
 
 
 def _row(row: RowMapping) -> wire.RequestRow:
-    names = wire.RequestRow.model_fields.keys() - {"id", "tenant", "estimated"}
+    names = wire.RequestRow.model_fields.keys() - {"id", "tenant", "estimated", "failure"}
     return wire.RequestRow(
         id=row["request_id"],
         tenant=row["account"],
         estimated=bool(row["estimated"]),
+        failure=json.loads(row["parts"]).get("failure"),
         **{name: row[name] for name in names},
     )
 

@@ -30,6 +30,7 @@ from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from metering_proxy.ledger import windows
+from metering_proxy.ledger.ops import NOT_SENT
 from metering_proxy.models import account_window, entry, tenant
 from metering_proxy.tenants import Tenants
 
@@ -55,10 +56,15 @@ def _sums() -> list[ColumnElement[Any]]:
             "charge_nanos",
         )
     ]
-    usage = entry.c.kind == "usage"
+    usage = _is_request()
     requests = func.coalesce(func.sum(case((usage, 1), else_=0)), 0).label("requests")
     estimated = func.coalesce(func.sum(case((usage, entry.c.estimated), else_=0)), 0)
     return [requests, *summed, estimated.label("estimated")]
+
+
+def _is_request() -> ColumnElement[bool]:
+    """What was never sent is an entry, so that it can be found, but no request to any model."""
+    return and_(entry.c.kind == "usage", entry.c.outcome != NOT_SENT)
 
 
 class Reports:
@@ -182,7 +188,7 @@ def _spend(asked: Select[Any], month: int, today: int) -> Select[Any]:
             who.c.tenant,
             func.coalesce(func.sum(charged_today), 0).label("charge_today_nanos"),
             func.coalesce(func.sum(entry.c.charge_nanos), 0).label("charge_month_nanos"),
-            func.count(case((entry.c.kind == "usage", 1))).label("requests_month"),
+            func.count(case((_is_request(), 1))).label("requests_month"),
         )
         .select_from(who.outerjoin(entry, mine))
         .group_by(who.c.tenant)

@@ -6,6 +6,7 @@ from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from metering_proxy.plans import Plans
+from metering_proxy.providers.breakers import Breakers, Trouble
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.connections import Connection
 from metering_proxy.providers.fallbacks import Fallbacks
@@ -20,6 +21,7 @@ def router(
     fallbacks: Fallbacks,
     catalog: Catalog,
     upstreams: Upstreams,
+    breakers: Breakers,
     tenants: Tenants,
     clock: Clock,
     host_name: str | None,
@@ -42,15 +44,22 @@ def router(
     @api.delete("/providers/{provider}", status_code=204)
     async def delete(provider: str) -> Response:
         await providers.delete(provider)
+        breakers.forget(provider)
         return Response(status_code=204)
 
     @api.post("/providers/{provider}/probes")
     async def probed(provider: str) -> wire.Probe:
         found = await _any(catalog, provider)
         finding = await probe(found, upstreams, clock, host_name=host_name)
+        if finding.ok:
+            breakers.mended(provider)
         if not found.local:
             await providers.remember_probe(provider, finding)
         return finding
+
+    @api.get("/breakers")
+    async def troubles() -> wire.Breakers:
+        return wire.Breakers(breakers=[_trouble(each) for each in breakers.troubles])
 
     @api.get("/models")
     async def models() -> wire.Models:
@@ -74,6 +83,22 @@ def router(
         return wire.Plans(plans=_plans(tenants.plans))
 
     return api
+
+
+def _trouble(trouble: Trouble) -> wire.Breaker:
+    provider, model, owner = trouble.key
+    return wire.Breaker(
+        provider=provider,
+        model=model,
+        payer="operator" if owner is None else "tenant",
+        state=trouble.state,
+        since_at=trouble.since_at,
+        last_at=trouble.last_at,
+        failures=trouble.failures,
+        why=trouble.why,
+        probe_at=trouble.probe_at,
+        passed_over=trouble.passed_over,
+    )
 
 
 async def _views(catalog: Catalog) -> list[wire.Provider]:

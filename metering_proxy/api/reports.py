@@ -54,8 +54,9 @@ def router(
             str | None, Query(pattern=r"^[0-9]{1,16}\.[A-Za-z0-9_.:-]{1,64}$")
         ] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        failed: bool = False,
     ) -> wire.RequestRows:
-        return await requests.listed(tenant, _place(before), limit)
+        return await requests.listed(tenant, _place(before), limit, failed=failed)
 
     @api.get("/requests/{request}")
     async def detail(request: Name) -> wire.RequestDetail:

@@ -52,7 +52,9 @@ def reroute(sheet: Sheet, op: Reroute) -> bool:
 
 
 def _charge(sheet: Sheet, ended: Mapping[str, Any], op: Settle) -> None:
-    paid = moves.move(sheet, ended, charge=op.charge_nanos, tokens=op.usage.total, requests=1)
+    paid = moves.move(
+        sheet, ended, charge=op.charge_nanos, tokens=op.usage.total, requests=op.requests
+    )
     entries.enter(sheet, ended, op, paid=paid)
 
 

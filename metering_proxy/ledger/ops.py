@@ -1,7 +1,8 @@
 """What the writer is asked to do, and what it answers. Plain values; the algorithm is in book.py.
 
-A request is `dispatched` (held, and sent from then on) → exactly one of `settled`, `released` (nothing was sent,
-nothing is charged) and `charged_estimate` (its process died; charged by what it had forwarded).
+A request is `dispatched` (held, and sent from then on) → exactly one of `settled`, `released` (it was given up
+before anything was sent, so nothing is entered) and `charged_estimate` (its process died; charged by what it had
+forwarded).
 """
 
 from dataclasses import field
@@ -10,6 +11,9 @@ from infra.kit.value import value
 from metering_proxy.bounds import Bound
 from metering_proxy.plans import Measure
 from metering_proxy.pricing import Usage
+
+NOT_SENT = "not_sent"
+"""The outcome of a call that failed before anything went out: it has an entry, so that it can be found."""
 
 
 @value
@@ -117,6 +121,11 @@ class Settle:
     estimated: bool
     response_model: str | None = None
     parts: dict[str, int | str] = field(default_factory=dict)
+
+    @property
+    def requests(self) -> int:
+        """What it counts among the requests that a plan allows: nothing where it failed before it was sent."""
+        return int(self.outcome != NOT_SENT)
 
 
 @value

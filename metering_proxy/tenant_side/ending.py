@@ -4,6 +4,7 @@ import logging
 import time
 
 from metering_proxy.ledger.ledger import Ledger
+from metering_proxy.ledger.ops import NOT_SENT, Settle
 from metering_proxy.providers.breakers import Breakers
 from metering_proxy.providers.catalog import Route
 from metering_proxy.telemetry import Telemetry, describe
@@ -14,6 +15,7 @@ from metering_proxy.tenant_side.under_way import Call
 _log = logging.getLogger(__name__)
 PROVIDERS = frozenset(("unreachable", "first_byte", "broken", "malformed", "cut", "idle"))
 """Reasons of failures that are the provider's own; our pool may be full without its doing."""
+_KEY_REFUSED = frozenset((401, 402, 403))
 
 
 class Endings:
@@ -23,16 +25,18 @@ class Endings:
         self._ledger, self._breakers, self._telemetry = ledger, breakers, telemetry
 
     def release(self, call: Call) -> None:
-        """Nothing was sent: the hold goes back."""
-        self._ledger.release(call.hold)
+        """Nothing was sent: the hold goes back. What failed is entered all the same, so that it can be found."""
+        if call.failure is None:
+            self._ledger.release(call.hold)
+        else:
+            self._ledger.settle(_entry(call, NOT_SENT)[1])
         self._judge(call)
-        self._count(call, "not_sent")
+        self._count(call, NOT_SENT)
 
     def settle(self, call: Call) -> None:
         """Charges what was used, whatever the ending was."""
         call.settled = True
-        verdict = settling.verdict(call.terms, call.reader.found, call.outcome, call.limit)
-        op = settling.settle_op(call.id, call.terms, verdict, call.outcome)
+        verdict, op = _entry(call, call.outcome)
         self._ledger.settle(op)
         self._judge(call)
         self._count(call, call.outcome)
@@ -47,6 +51,7 @@ class Endings:
                     "model": route.model.id,
                     "status": call.status,
                     "outcome": call.outcome,
+                    "failure": call.failure,
                     "estimated": verdict.estimated,
                     "input_tokens": verdict.usage.total_input,
                     "output_tokens": verdict.usage.output,
@@ -56,11 +61,12 @@ class Endings:
                 },
             )
 
-    def gave_up(self, call: Call, outcome: str) -> None:
-        """An attempt failed and another one follows: the model's breaker learns of it."""
+    def gave_up(self, call: Call) -> Settle:
+        """An attempt failed and another one follows: the model's breaker learns of it. What is to be entered."""
         self._judge(call)
-        route = call.terms.route
+        route, outcome = call.terms.route, call.outcome if call.sent else NOT_SENT
         self._telemetry.fallbacks.labels(route.connection.id, route.model.id, outcome).inc()
+        return _entry(call, outcome)[1]
 
     def _judge(self, call: Call) -> None:
         """Tells the model's breaker what came of the attempt."""
@@ -68,7 +74,9 @@ class Endings:
         if outcome == "complete":
             self._breakers.succeeded(key)
         elif outcome == "error" or call.blamed or is_overloaded(call.status):
-            self._breakers.failed(key)
+            self._breakers.failed(key, call.failure or outcome)
+        elif call.status in _KEY_REFUSED:
+            self._breakers.refused(key, call.failure or outcome)
         else:
             self._breakers.undecided(key)
 
@@ -88,6 +96,12 @@ class Endings:
         route = call.terms.route
         labels = (call.wire.name, route.connection.id, route.model.id, outcome)
         self._telemetry.count(self._telemetry.requests, *labels)
+
+
+def _entry(call: Call, outcome: str) -> tuple[Verdict, Settle]:
+    """What an attempt used, and what is asked of the ledger for it."""
+    verdict = settling.verdict(call.terms, call.reader.found, outcome, call.limit)
+    return verdict, settling.settle_op(call.id, call.terms, verdict, outcome, call.failure)
 
 
 def is_overloaded(status: int) -> bool:

@@ -1,6 +1,6 @@
 """The terms of a call: what it may use at most and what is asked of the ledger for it, as values. No I/O."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from infra.kit.errors import AlcoveError
@@ -9,6 +9,7 @@ from metering_proxy import bounds, pricing
 from metering_proxy.bounds import Bound
 from metering_proxy.ledger.ops import Refused, Reserve, Target
 from metering_proxy.pricing import Usage
+from metering_proxy.providers.breakers import Key
 from metering_proxy.providers.catalog import Route
 from metering_proxy.tenants import Standing
 from metering_proxy.wires import members
@@ -38,7 +39,7 @@ class Terms:
         return self.payer == OPERATOR
 
     @property
-    def breaker(self) -> Hashable:
+    def breaker(self) -> Key:
         """Whose failures are counted together: a key of the tenant's own has its own troubles."""
         owner = None if self.is_charged else self.route.connection.key
         return self.route.connection.id, self.route.model.id, owner

@@ -72,10 +72,7 @@ class Sending:
 
     async def _go_on(self, call: Call, onward: Terms) -> None:
         """Enters the attempt that failed, and begins the next. Raises `unavailable` where the hold is gone."""
-        outcome = call.outcome if call.sent else "not_sent"
-        self._endings.gave_up(call, outcome)
-        found = call.reader.found
-        op = settling.reroute_op(call.id, call.terms, found, outcome, call.limit, onward)
+        op = settling.reroute_op(self._endings.gave_up(call), onward)
         call.go_on(onward)
         if not await self._ledger.reroute(op):
             raise AlcoveError("unavailable", "the hold ran out before the call", reason="lease")
@@ -100,7 +97,7 @@ class Sending:
 
     def _broken(self, call: Call, exchange: Exchange, error: AlcoveError) -> None:
         """Notes whose fault a failure is. Raises _Failed where the call can go on elsewhere."""
-        call.blamed = error.reason in PROVIDERS
+        call.broke(error.reason, blamed=error.reason in PROVIDERS)
         retriable = call.blamed or error.reason in _NEVER_SENT
         if retriable and (onward := self._onward(call, exchange)) is not None:
             raise _Failed(onward) from error
@@ -109,6 +106,7 @@ class Sending:
         """Passes the answer on as it comes, reads a copy, settles, and only then lets it end."""
         good = 200 <= response.status < 300
         call.outcome = "cut" if good else "provider_error"
+        call.failure = None if good else f"http_{response.status}"
         if is_overloaded(response.status) and (onward := self._onward(call, exchange)) is not None:
             raise _Failed(onward)
         served = call.terms.route.connection.kind.dialect.tier_header
@@ -142,7 +140,7 @@ class Sending:
             if outlet.holding:
                 self._broken(call, exchange, error)
                 await self._open(call, outlet, exchange)
-            call.blamed = error.reason in PROVIDERS
+            call.broke(error.reason, blamed=error.reason in PROVIDERS)
             await exchange.write(tee.cut())
             raise
         finally:
@@ -151,8 +149,7 @@ class Sending:
             if tee.unread:
                 self._telemetry.parse_errors.inc()
         if call.outcome == "cut":
-            failed = call.reader.found.failed
-            call.outcome = "error" if failed else "left" if exchange.gone else "complete"
+            call.ended(gone=exchange.gone)
         if outlet.holding:
             await self._decide(call, exchange, outlet)
         self._endings.settle(call)
@@ -171,7 +168,7 @@ class Sending:
         if found.failed and not found.text_bytes:
             onward = self._onward(call, exchange)
             if onward is not None:
-                call.outcome = "error"
+                call.errs()
                 raise _Failed(onward)
         await self._open(call, outlet, exchange)
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from infra.kit import money
 from infra.kit.value import value
 from metering_proxy import pricing
-from metering_proxy.ledger.ops import Reroute, Settle
+from metering_proxy.ledger.ops import NOT_SENT, Reroute, Settle
 from metering_proxy.pricing import Price, Usage
 from metering_proxy.providers.connections import Connection, Model
 from metering_proxy.tenant_side.holding import Terms, target
@@ -75,8 +75,10 @@ def _weighed(
     return by_price, found.doubt if same else "stated_cost"
 
 
-def settle_op(call_id: str, terms: Terms, verdict: Verdict, outcome: str) -> Settle:
-    """What is asked of the ledger."""
+def settle_op(
+    call_id: str, terms: Terms, verdict: Verdict, outcome: str, failure: str | None
+) -> Settle:
+    """What is asked of the ledger. `failure`: a word for what went wrong, if anything."""
     cost_nanos = money.round_half_even(verdict.cost)
     charge_nanos = money.with_markup(cost_nanos, terms.standing.plan.markup_ppm)
     charged = terms.is_charged and not verdict.absorbed
@@ -88,20 +90,17 @@ def settle_op(call_id: str, terms: Terms, verdict: Verdict, outcome: str) -> Set
         outcome=outcome,
         estimated=verdict.estimated is not None,
         response_model=verdict.response_model[:200] if verdict.response_model else None,
-        parts=_parts(verdict),
+        parts=_parts(verdict) | ({} if failure is None else {"failure": failure}),
     )
 
 
-def reroute_op(
-    call_id: str, failed: Terms, found: Found, outcome: str, limit: int, onward: Terms
-) -> Reroute:
+def reroute_op(failed: Settle, onward: Terms) -> Reroute:
     """What is asked of the ledger where an attempt failed and the call goes on: its cost is the operator's."""
-    entry = settle_op(call_id, failed, verdict(failed, found, outcome, limit), outcome)
-    return Reroute(replace(entry, charge_nanos=0), target(onward))
+    return Reroute(replace(failed, charge_nanos=0), target(onward))
 
 
 def _usage(terms: Terms, found: Found, outcome: str, limit: int) -> tuple[Usage, str | None]:
-    if outcome in ("provider_error", "not_sent"):
+    if outcome in ("provider_error", NOT_SENT):
         return Usage(), None  # an HTTP error: nothing was generated, nothing is billed
     usage = found.usage
     if usage is not None and usage.units and not usage.total and not terms.priced(usage.unit):

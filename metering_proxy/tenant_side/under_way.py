@@ -17,7 +17,8 @@ from metering_proxy.wires.wire import Reader, Wire
 class Call:
     """A call that holds money. `outcome` says how the attempt under way ended, should it end at this moment.
 
-    `blamed`: a failure would be the provider's own. `others`: on whose terms it may go on if this attempt fails.
+    `blamed`: a failure would be the provider's own. `failure`: a word for what went wrong, if anything.
+    `others`: on whose terms it may go on if this attempt fails.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Call:
     status: int = 0
     sent: bool = False
     blamed: bool = False
+    failure: str | None = None
     settled: bool = False
 
     @property
@@ -49,4 +51,21 @@ class Call:
         """Begins the next attempt."""
         self.terms = onward
         self.reader = self.wire.reader(onward.ask, onward.route.connection.kind.dialect)
-        self.outcome, self.status, self.sent, self.blamed = "no_answer", 0, False, False
+        self.outcome, self.status, self.sent = "no_answer", 0, False
+        self.blamed, self.failure = False, None
+
+    def broke(self, reason: str | None, *, blamed: bool) -> None:
+        """The attempt broke off, by the provider's doing or not."""
+        self.failure, self.blamed = reason, blamed
+
+    def ended(self, *, gone: bool) -> None:
+        """The answer has come to its end. `gone`: its caller had left."""
+        found = self.reader.found
+        if found.failed:
+            self.errs()
+        else:
+            self.outcome = "left" if gone else "complete"
+
+    def errs(self) -> None:
+        """An error came in the place of an answer, or within one."""
+        self.outcome, self.failure = "error", self.reader.found.complaint or "error_answer"

@@ -5,6 +5,8 @@
 """
 
 from metering_proxy.wire.catalog import (
+    Breaker,
+    Breakers,
     Fallback,
     Fallbacks,
     FallbackTargets,
@@ -80,6 +82,8 @@ __all__ = [
     "ApiKey",
     "ApiKeyRequest",
     "ApiKeys",
+    "Breaker",
+    "Breakers",
     "CountWindow",
     "EgressDay",
     "Fallback",

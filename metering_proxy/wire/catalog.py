@@ -75,6 +75,32 @@ class Probe(Shape):
     models: int | None = None
 
 
+class Breaker(Shape):
+    """A model of a connection whose calls fail: so many in a row, since `since_at`, the last one for `why`.
+
+    `failing`: calls are still made. `open`: none are until `probe_at`, then one tries. `half_open`: one call
+    decides, which is on its way or the next that comes. `passed_over`: calls that were not made meanwhile.
+    `payer`: `tenant` where it is a key of a tenant's own that fails.
+    """
+
+    provider: str
+    model: str
+    payer: Literal["operator", "tenant"]
+    state: Literal["failing", "open", "half_open"]
+    since_at: int
+    last_at: int
+    failures: int
+    why: str
+    probe_at: int | None
+    passed_over: int
+
+
+class Breakers(Shape):
+    """All of them, as one process of the meter sees them; what is not named works, or was not called."""
+
+    breakers: list[Breaker]
+
+
 class Provider(Shape):
     """A connection, without its key. `local`: found or built in, not a row that can be changed."""
 

@@ -79,7 +79,10 @@ class TenantsPage(Shape):
 
 
 class RequestRow(Shape):
-    """One ended call as its entry of usage says; corrections of it are in its detail."""
+    """One ended call as its entry of usage says; corrections of it are in its detail.
+
+    `failure`: a word for what went wrong (`unreachable`, `http_503`, a provider's `overloaded_error`), or null.
+    """
 
     id: str
     tenant: str
@@ -90,6 +93,7 @@ class RequestRow(Shape):
     model: str
     payer: str
     outcome: str
+    failure: str | None = None
     estimated: bool
     input_tokens: int
     cache_read_tokens: int

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,47}")
 _PAGE = re.compile(rb"\s*<(?:!doctype|html)\b", re.IGNORECASE)
 
 
@@ -41,6 +42,16 @@ def read(body: bytes) -> dict[str, Any] | None:
 def failed(answer: dict[str, Any] | None, *parts: str) -> bool:
     """Whether that is no answer: nothing that can be read, an error, or not one of the parts that it must have."""
     return not answer or bool(answer.get("error")) or not any(answer.get(part) for part in parts)
+
+
+def word(error: Any) -> str | None:
+    """The provider's own word for an error, if it gives one that is fit for a log: `overloaded_error`."""
+    named = (
+        [error.get(name) for name in ("code", "type", "status")]
+        if isinstance(error, dict)
+        else [error]
+    )
+    return next((w for w in named if isinstance(w, str) and _WORD.fullmatch(w)), None)
 
 
 def is_refusal(body: bytes) -> bool:

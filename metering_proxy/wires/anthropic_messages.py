@@ -166,7 +166,7 @@ class _Reader:
 
     def whole(self, body: bytes) -> None:
         answer = answers.read(body)
-        self.found.failed = answers.failed(answer, "content", "usage")
+        self.found.judge(answer, "content", "usage")
         if answer is None:
             return
         self._message(answer)
@@ -193,7 +193,7 @@ class _Reader:
             case "message_stop":
                 self.found.finished = self._is_told
             case "error":
-                self.found.failed = True
+                self.found.fails(event.get("error"))
 
     def _message(self, message: dict[str, Any]) -> None:
         if isinstance(message.get("model"), str) and message["model"]:

@@ -147,7 +147,8 @@ class _Reader:
         model = chunk.get("modelVersion")
         if isinstance(model, str) and model:
             self.found.model = model
-        self.found.failed = self.found.failed or bool(chunk.get("error"))
+        if chunk.get("error"):
+            self.found.fails(chunk["error"])
         candidates = chunk.get("candidates")
         for candidate in candidates if isinstance(candidates, list) else []:
             self._candidate(candidate)

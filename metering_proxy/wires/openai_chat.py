@@ -135,7 +135,7 @@ class _Reader:
             return False
         said, choices = self._read(chunk), _choices(chunk)
         if _is_error(chunk) or any(map(_failed, choices)):
-            self.found.failed = True
+            self.found.fails(chunk.get("error"))
         if choices:  # some tell their usage on the last chunk, and nothing comes after it
             self.found.finished = said and any(choice.get("finish_reason") for choice in choices)
         for choice in choices:
@@ -147,7 +147,8 @@ class _Reader:
     def whole(self, body: bytes) -> None:
         answer = answers.read(body)
         choices = _choices(answer or {})
-        self.found.failed = answers.failed(answer, "choices", "usage") or any(map(_failed, choices))
+        self.found.judge(answer, "choices", "usage")
+        self.found.failed = self.found.failed or any(map(_failed, choices))
         if answer is None:
             return
         self.found.failed = self.found.failed or _is_error(answer)

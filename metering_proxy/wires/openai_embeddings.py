@@ -61,7 +61,7 @@ class _Reader:
 
     def whole(self, body: bytes) -> None:
         answer = answers.read(body)
-        self.found.failed = answers.failed(answer, "data")
+        self.found.judge(answer, "data")
         if answer is None:
             return
         self.found.finished = "data" in answer

@@ -64,12 +64,12 @@ class _Reader:
         if at(event, "type") == _DONE:
             self._answered(1, event)
         elif at(event, "type") == "error":
-            self.found.failed = True
+            self.found.fails(at(event, "error"))
         return False
 
     def whole(self, body: bytes) -> None:
         answer = answers.read(body)
-        self.found.failed = answers.failed(answer, "data")
+        self.found.judge(answer, "data")
         data = at(answer, "data")
         if isinstance(data, list):
             self._answered(len(data), answer)

@@ -109,8 +109,9 @@ class _Reader:
             self._response(event.get("response"))
             self.found.finished = self.found.usage is not None
             self.found.failed = "failed" in (kind[9:], at(event, "response.status"))
+            self.found.complaint = answers.word(at(event, "response.error"))
         elif kind in ("error", "response.error"):
-            self.found.failed = True
+            self.found.fails(event)
         elif kind == "response.created":
             self._model(event.get("response"))
         elif kind == "response.output_item.done":
@@ -126,8 +127,8 @@ class _Reader:
             self._searches += _is_search(item)
             self.found.text_bytes += _text_bytes(item)
         self._response(answer)
-        broken = at(answer, "status") == "failed"
-        self.found.failed = broken or answers.failed(answer, "output", "usage", "status")
+        self.found.judge(answer, "output", "usage", "status")
+        self.found.failed = self.found.failed or at(answer, "status") == "failed"
         self.found.finished = self.found.usage is not None
 
     def _model(self, response: Any) -> None:

@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from infra.kit.value import value
 from metering_proxy.bounds import Reach
 from metering_proxy.pricing import Usage
+from metering_proxy.wires import answers
 from metering_proxy.wires.dialect import Dialect
 from metering_proxy.wires.document import Edit
 from metering_proxy.wires.survey import Survey
@@ -132,8 +133,9 @@ class Found:
 
     `usage` None: nothing was said of it. `text_bytes`: UTF-8 bytes of generated text.
     `unread_bytes`: of an answer that could not be read, those passed on. `finished`: the
-    answer came to its end, so its usage is final. `failed`: it said that it went wrong. `stated`: the cost in
-    nano-USD that the provider states. `doubt`: what its numbers leave open. `tier`: as served, by a header.
+    answer came to its end, so its usage is final. `failed`: it said that it went wrong, and `complaint` by which
+    word. `stated`: the cost in nano-USD that the provider states. `doubt`: what its numbers leave open. `tier`: as
+    served, by a header.
     """
 
     usage: Usage | None = None
@@ -143,8 +145,19 @@ class Found:
     unread_bytes: int = 0
     finished: bool = False
     failed: bool = False
+    complaint: str | None = None
     stated: Fraction | None = None
     doubt: str | None = None
+
+    def fails(self, error: Any) -> None:
+        """It says that it went wrong; `error` is what stands there about it."""
+        self.failed = True
+        self.complaint = answers.word(error) or self.complaint
+
+    def judge(self, answer: dict[str, Any] | None, *parts: str) -> None:
+        """It is whole, and is an answer where it has one of `parts` and no error (see `answers.failed`)."""
+        self.failed = answers.failed(answer, *parts)
+        self.complaint = answers.word(answer.get("error")) if answer else None
 
     @property
     def told(self) -> Usage | None:

@@ -26,6 +26,7 @@ class FakeMeter:
         self.spent: dict[str, int] = {}
         self.held: dict[str, int] = {}
         self.providers: list[meter_wire.Provider] = []
+        self.breakers: list[meter_wire.Breaker] = []
         self.keys: list[str | None] = []
         self.calls: list[str] = []
         self.away = False
@@ -169,6 +170,11 @@ class FakeMeter:
         async def providers() -> Any:
             noted("providers")
             return {"providers": [each.model_dump() for each in self.providers]}
+
+        @app.get("/breakers")
+        async def breakers() -> Any:
+            noted("breakers")
+            return meter_wire.Breakers(breakers=self.breakers)
 
         @app.post("/providers")
         async def create(body: meter_wire.NewProvider) -> Any:

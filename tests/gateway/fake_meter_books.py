@@ -52,9 +52,12 @@ class Books:
         """Adds the routes."""
 
         @app.get("/requests")
-        async def listed(tenant: str | None = None, before: str | None = None) -> Any:
+        async def listed(
+            tenant: str | None = None, before: str | None = None, failed: bool = False
+        ) -> Any:
             noted(f"requests {tenant}")
             rows = [row for row in self.calls if tenant in (None, row.tenant)]
+            rows = [row for row in rows if not failed or row.outcome not in ("complete", "left")]
             if before:
                 ids_of = [f"{row.started_at}.{row.id}" for row in rows]
                 if before not in ids_of:
@@ -140,7 +143,7 @@ def _detail(row: wire.RequestRow) -> wire.RequestDetail:
         price_id="openai/gpt-5@2026-01-01",
         overrun=False,
         grant_nanos=40_000,
-        parts={"input": 100, "output": 50},
+        parts={"input": 100, "output": 50} | ({"failure": row.failure} if row.failure else {}),
     )
     return wire.RequestDetail(
         id=row.id,

@@ -1,6 +1,7 @@
 """However a call ends, it is settled once: nothing stays held, and what was estimated says so."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,6 @@ from infra.kit.relay import Timeouts
 from tests import scripted as s
 from tests.metering_proxy.house import House, Tenant, a_house
 from tests.scripted import Reply, ScriptedProvider
-from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
 
@@ -168,13 +168,11 @@ async def test_nothing_is_charged_when_the_provider_cannot_be_reached(
     answer = await tenant.chat()
     assert (answer.status, answer.headers["x-alcove-reason"]) == (503, "unreachable")
 
-    async def released() -> bool:
-        rows = await house.rows("SELECT state FROM reservation")
-        return [row["state"] for row in rows] == ["released"]
-
-    await until(released)
-    assert await house.rows("SELECT * FROM entry") == []
-    assert await house.held(tenant) == 0
+    entry = await _one(house, tenant)
+    assert (entry["outcome"], entry["cost_nanos"], entry["charge_nanos"]) == ("not_sent", 0, 0)
+    assert json.loads(str(entry["parts"]))["failure"] == "unreachable"
+    used = await house.rows("SELECT kind FROM account_window WHERE spent <> 0 OR held <> 0")
+    assert used == [], "what was never sent is no request that a plan counts"
 
 
 async def test_silent_provider_is_given_up_and_settled(

@@ -1,5 +1,7 @@
 """Providers: who answers the models. Keys go to the meter and are never shown, kept or logged here."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -13,7 +15,7 @@ from gateway.web.identity import Admin, actor, admin, form, written_by_our_page
 from gateway.web.parts import parts
 from gateway.words import sentence
 from infra.kit.errors import AlcoveError
-from metering_proxy.wire import Probe, Provider, ProviderChange
+from metering_proxy.wire import Breaker, Probe, Provider, ProviderChange
 
 router = APIRouter(
     prefix="/admin/providers", dependencies=[Depends(admin), Depends(written_by_our_page)]
@@ -26,12 +28,16 @@ _HOME = "/admin/providers"
 async def listing(request: Request) -> Response:
     """All connections."""
     problems: list[str] = []
+    here = parts(request)
     providers: list[Provider] = []
+    troubles: list[Breaker] = []
     try:
-        providers = await parts(request).meter.providers()
+        providers, troubles = await asyncio.gather(here.meter.providers(), here.meter.breakers())
     except AlcoveError:
         problems.append("The meter does not answer just now, so providers cannot be shown.")
-    context = {"providers": [_shown(each) for each in providers], "problems": problems}
+    now_at = here.clock.now_at()
+    shown = [_shown(each) | _health(each, troubles, now_at) for each in providers]
+    context = {"providers": shown, "problems": problems}
     return await page(request, "admin/providers.html", context)
 
 
@@ -83,13 +89,15 @@ async def change(request: Request, person: Admin, provider: str) -> Response:
 async def probe(request: Request, person: Admin, provider: str) -> Response:
     """Calls the provider once and shows what it said; one that was off is switched on when it passes."""
     here, known = parts(request), await _find(request, provider)
+    failed = bool(_of(known, await here.meter.breakers()))
     found = await here.meter.probe_provider(known.id)
     if found.ok and not known.enabled:
         await _switch(request, known, on=True)
-        if wants_part(request):
-            return Response(status_code=204, headers={"hx-refresh": "true"})
     if wants_part(request):
-        return await page(request, "admin/_probe.html", {"probe": found.model_dump()})
+        if found.ok and (failed or not known.enabled):  # the row around it says otherwise
+            return Response(status_code=204, headers={"hx-refresh": "true"})
+        context = {"probe": found.model_dump(), "failing": failed}
+        return await page(request, "admin/_probe.html", context)
     return _with_finding(request, "", found)
 
 
@@ -173,6 +181,27 @@ async def _form(
 
 def _shown(provider: Provider) -> dict[str, Any]:
     return provider.model_dump(exclude={"rows"})
+
+
+def _of(provider: Provider, troubles: Sequence[Breaker]) -> list[Breaker]:
+    """What fails there with the house's own key; a person's key is that person's matter."""
+    return [t for t in troubles if t.provider == provider.id and t.payer == "operator"]
+
+
+def _health(provider: Provider, troubles: Sequence[Breaker], now_at: int) -> dict[str, Any]:
+    """`troubles`: the models that fail, the longest first; `rests`: whether one of them is left alone."""
+    mine = sorted(_of(provider, troubles), key=lambda trouble: trouble.since_at)
+    return {
+        "troubles": [
+            {
+                **trouble.model_dump(),
+                "model": trouble.model.removeprefix(f"{provider.id}/"),
+                "probe_in_ms": trouble.probe_at and max(0, trouble.probe_at - now_at),
+            }
+            for trouble in mine
+        ],
+        "rests": any(trouble.state != "failing" for trouble in mine),
+    }
 
 
 async def _audit(

@@ -17,14 +17,18 @@ _NOBODY = "Nobody has this address, and no call has this number."
 
 
 @router.get("")
-async def listing(request: Request, q: str = "", before: str = "") -> Response:
-    """The list. `q`: the number of a call leads to it; an e-mail address or a tenant's id to its calls."""
+async def listing(request: Request, q: str = "", before: str = "", only: str = "") -> Response:
+    """The list. `q`: the number of a call leads to it; an e-mail address or a tenant's id to its calls.
+
+    `only` = `failed`: those that came to no good end.
+    """
     here, asked = parts(request), q.strip()[:254]
     if ids.is_ulid(asked):
         return see_other(request, f"/admin/requests/{asked}")
     tenant = await _tenant(here, asked) if asked else None
     context: dict[str, Any] = {
         "q": asked,
+        "only": "failed" if only == "failed" else "",
         "rows": [],
         "next": None,
         "first": not before,
@@ -35,7 +39,8 @@ async def listing(request: Request, q: str = "", before: str = "") -> Response:
         context["problems"] = [_NOBODY]
         return await page(request, "admin/requests.html", context)
     try:
-        found = await here.meter.requests(tenant=tenant, before=before or None)
+        failed = only == "failed"
+        found = await here.meter.requests(tenant=tenant, before=before or None, failed=failed)
     except AlcoveError as error:
         if error.code == "invalid":
             return see_other(request, "/admin/requests")

@@ -165,6 +165,41 @@ ADMIN_PAGES: dict[str, tuple[str, dict[str, Any]]] = MONEY_PAGES | {
             ],
         },
     ),
+    "/admin/providers/failing": (
+        "admin/providers.html",
+        ADMIN
+        | {
+            "problems": [],
+            "providers": [
+                s.provider(
+                    troubles=[
+                        s.trouble(),
+                        s.trouble(model="claude-haiku-4-5", state="half_open", why="http_529"),
+                    ],
+                    rests=True,
+                ),
+                s.provider(
+                    id="p3",
+                    name="OpenAI",
+                    kind="openai",
+                    is_default=False,
+                    default_model="gpt-5",
+                    troubles=[
+                        s.trouble(
+                            model="gpt-5",
+                            state="failing",
+                            why="http_401",
+                            failures=1,
+                            probe_at=None,
+                            probe_in_ms=None,
+                            passed_over=0,
+                        )
+                    ],
+                ),
+                s.DEMO | {"is_default": False},
+            ],
+        },
+    ),
     "/admin/providers/none": (
         "admin/providers.html",
         ADMIN | {"problems": [], "providers": [s.DEMO, s.EMBEDDINGS]},

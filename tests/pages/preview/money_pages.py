@@ -43,6 +43,7 @@ SPEND: dict[str, Any] = {
 }
 LIST: dict[str, Any] = {
     "q": "",
+    "only": "",
     "rows": p.CALLS,
     "next": "1.x",
     "first": True,
@@ -107,6 +108,14 @@ MONEY_PAGES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "/admin/requests": ("admin/requests.html", ADMIN | LIST),
+    "/admin/requests/failed": (
+        "admin/requests.html",
+        ADMIN | LIST | {"only": "failed", "rows": p.FAILED_CALLS, "next": None},
+    ),
+    "/admin/requests/none-failed": (
+        "admin/requests.html",
+        ADMIN | LIST | {"only": "failed", "rows": [], "next": None},
+    ),
     "/admin/requests/none": ("admin/requests.html", ADMIN | LIST | {"rows": [], "next": None}),
     "/admin/requests/unknown": (
         "admin/requests.html",

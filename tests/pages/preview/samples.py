@@ -161,8 +161,28 @@ def provider(**changes: Any) -> dict[str, Any]:
         "is_default": True,
         "models": 9,
         "probe": PROBE_OK,
+        "troubles": [],
+        "rests": False,
     }
     return row | changes
+
+
+def trouble(**changes: Any) -> dict[str, Any]:
+    """One model whose calls fail, as the page of providers is told of it."""
+    told = {
+        "provider": "p1",
+        "model": "claude-sonnet-4-5",
+        "payer": "operator",
+        "state": "open",
+        "since_at": NOW - 18 * 60_000,
+        "last_at": NOW - 70_000,
+        "failures": 12,
+        "why": "unreachable",
+        "probe_at": NOW + 50_000,
+        "probe_in_ms": 50_000,
+        "passed_over": 31,
+    }
+    return told | changes
 
 
 DEMO = provider(

@@ -81,6 +81,7 @@ def call_row(n: int = 0, **changes: Any) -> dict[str, Any]:
         "model": MODELS[n % 3],
         "payer": "operator",
         "outcome": "complete",
+        "failure": None,
         "estimated": False,
         "input_tokens": 1_210 + 70 * n,
         "cache_read_tokens": 8_400,
@@ -92,11 +93,20 @@ def call_row(n: int = 0, **changes: Any) -> dict[str, Any]:
     }
 
 
+NOTHING = dict.fromkeys(
+    ("input_tokens", "cache_read_tokens", "output_tokens", "cost_nanos", "charge_nanos"), 0
+)
 CALLS = [
     call_row(0),
     call_row(1, outcome="left", estimated=True),
     call_row(2, payer="tenant", charge_nanos=0, email="jonas.weber@example.org"),
-    call_row(3, outcome="provider_error", output_tokens=0, cost_nanos=0, charge_nanos=0),
+    call_row(3, outcome="provider_error", failure="http_429", **NOTHING),
+]
+FAILED_CALLS = [
+    call_row(0, outcome="not_sent", failure="unreachable", **NOTHING),
+    call_row(1, outcome="cut", failure="idle", estimated=True),
+    call_row(2, outcome="error", failure="overloaded_error", email="jonas.weber@example.org"),
+    call_row(3, outcome="provider_error", failure="http_401", **NOTHING),
 ]
 
 

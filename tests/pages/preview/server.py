@@ -73,7 +73,11 @@ async def sample(request: web.Request) -> web.Response:
 async def probe(request: web.Request) -> web.Response:
     """A test of a provider, as htmx asks for it."""
     await asyncio.sleep(0.4)
-    return page(request, "admin/_probe.html", {"probe": samples.PROBE_OK | {"at": now_ms()}})
+    return page(
+        request,
+        "admin/_probe.html",
+        {"probe": samples.PROBE_OK | {"at": now_ms()}, "failing": False},
+    )
 
 
 async def chat(request: web.Request) -> web.Response:
