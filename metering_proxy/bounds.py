@@ -15,6 +15,7 @@ class Reach:
     """What a request can make happen, as far as its price is concerned.
 
     `input_tokens`: of all passes together, where searches make the provider read the input again.
+    `open_searches`: it allows searches without saying how many.
     """
 
     input_tokens: int
@@ -26,6 +27,7 @@ class Reach:
     tier: str | None = None
     images: bool = False
     searches: int = 0
+    open_searches: bool = False
     units: int = 0
     unit: str = ""
 
@@ -113,7 +115,8 @@ def bound(reach: Reach, price: Price, markup_ppm: int) -> Bound:
     scale = MILLION * factor.denominator
     dearest = max(_dearest_input(rates, reach) for rates in reachable)
     output = max(_dearest_output(rates, reach) for rates in reachable)
-    fixed = max(fees(rates, reach.searches, 1) for rates in reachable)
+    searches = price.searches_most or 1 if reach.open_searches else reach.searches
+    fixed = max(fees(rates, price.paid_searches(searches), 1) for rates in reachable)
     if reach.units:
         fixed += reach.units * price.unit(reach.unit) * factor
     return Bound(

@@ -8,11 +8,13 @@ than a nano-dollar.
 from collections.abc import Mapping
 from dataclasses import field, replace
 from fractions import Fraction
+from typing import Literal
 
 from infra.kit import money
 from infra.kit.value import value
 
 MILLION = 1_000_000
+SearchPer = Literal["search", "prompt"]
 ONE = Fraction(1)
 
 
@@ -56,7 +58,8 @@ class Price:
     """The price of one model from a moment on; immutable, and named by every entry that it priced.
 
     `units`: nano-USD of one unit of what is not counted in tokens: `millisecond`, `character`, or an image of one
-    kind, `image <quality> <size>`.
+    kind, `image <quality> <size>`. `search_per`: whether each search is paid, or all of one prompt as one.
+    `searches_most`: how many a request is held for that allows them without saying how many.
     """
 
     id: str
@@ -66,6 +69,8 @@ class Price:
     long_above: int | None = None
     long_rates: Rates | None = None
     units: Mapping[str, Fraction] = field(default_factory=dict)
+    search_per: SearchPer = "search"
+    searches_most: int | None = None
 
     def rates_for(self, total_input: int) -> Rates:
         """The rates of a request with that much input, cached input included."""
@@ -92,6 +97,15 @@ class Price:
         ]
         return max(of_its_kind, default=Fraction(0))
 
+    def paid_searches(self, searches: int) -> int:
+        """How many are paid of so many searches that one request made."""
+        return min(searches, 1) if self.search_per == "prompt" else searches
+
+    def sells_searches(self, *, bounded: bool) -> bool:
+        """Whether searches have a price, and an end. `bounded`: the request says how many there may be."""
+        ends = bounded or self.search_per == "prompt" or self.searches_most is not None
+        return bool(self.rates.web_search) and ends
+
     def factor(self, tier: str | None) -> Fraction:
         """The factor of the tier served. A tier that the price does not know costs the dearest one."""
         if tier is None or tier in PLAIN_TIERS:
@@ -104,6 +118,15 @@ class Price:
         if asked in UNPINNED:
             return max([ONE, *self.tiers.values()])
         return max(ONE, self.factor(asked))
+
+    def assumed_tier(self, asked: str | None, named: str | None) -> str | None:
+        """The tier of an answer that broke off before it told its usage: the one that it `named` by then, else the
+        dearest in which the request can be served, as `dearest_factor` has it."""
+        if named not in UNPINNED:
+            return named
+        if self.dearest_factor(asked) == ONE:
+            return None
+        return max(self.tiers, key=self.tiers.__getitem__) if asked in UNPINNED else asked
 
     def sells_tier(self, asked: str | None) -> bool:
         """Whether a tier that is asked for has a price; of `flex` it is known that it is never the dearer one."""
@@ -179,6 +202,10 @@ class Usage:
         """The same where whatever was generated is images."""
         return replace(self, image_output=self.image_output + self.output, output=0)
 
+    def in_tier(self, tier: str | None) -> "Usage":
+        """The same served in another tier."""
+        return replace(self, tier=tier)
+
     def with_searches(self, searches: int) -> "Usage":
         """The same with so many searches."""
         return replace(self, web_searches=searches)
@@ -205,11 +232,11 @@ def cost(usage: Usage, price: Price) -> Fraction:
         exact *= factor
     if not usage.web_searches and not usage.requests:
         return exact
-    return exact + fees(rates, usage.web_searches, usage.requests)
+    return exact + fees(rates, price.paid_searches(usage.web_searches), usage.requests)
 
 
 def fees(rates: Rates, searches: int, requests: int) -> Fraction:
-    """What is charged for so many searches and requests, whatever they carried."""
+    """What is charged for so many paid searches and requests, whatever they carried."""
     return Fraction(searches * rates.web_search + requests * rates.request, 1000)
 
 

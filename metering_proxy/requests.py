@@ -101,7 +101,7 @@ def _of_the_hold(hold: RowMapping | None) -> dict[str, Any]:
 
 
 def _rates(price: Price) -> dict[str, int]:
-    rates = {name: rate for name, rate in asdict(price.rates).items() if isinstance(rate, int)}
+    rates = {name: rate for name, rate in asdict(price.rates).items() if type(rate) is int}
     return {"from_at": price.from_at, **rates}
 
 

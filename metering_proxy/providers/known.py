@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args
 
 from infra.kit import money
 from metering_proxy.plans import MOST
-from metering_proxy.pricing import Price, Rates
+from metering_proxy.pricing import Price, Rates, SearchPer
 from metering_proxy.providers.kinds import kinds
 from metering_proxy.wires.wire import Kind
 
@@ -26,6 +26,7 @@ _OTHER_RATES = (
 )  # fmt: skip
 # Without these a model of that kind would be free in part; `"0"` says that it is.
 _NEEDED = {"chat": ("input", "output"), "embedding": ("input",)}
+_SEARCHES = ("web_search_per", "web_search_most")
 _UNITS = ("per_image", "per_minute", "per_million_characters")
 _MODEL_FIELDS = {
     "provider", "id", "aliases", "kind", "context_tokens", "bound_tokens", "max_output_tokens",
@@ -119,7 +120,9 @@ def _model(item: dict[str, Any]) -> KnownModel:
 
 
 def _price(model: str, kind: Kind, row: dict[str, Any]) -> Price:
-    _check_words(row, {"from", "tiers", "long_context", *_RATES, *_OTHER_RATES, *_UNITS})
+    _check_words(
+        row, {"from", "tiers", "long_context", *_SEARCHES, *_RATES, *_OTHER_RATES, *_UNITS}
+    )
     if missing := [name for name in _NEEDED.get(kind, ()) if name not in row]:
         raise ValueError(f'no {missing[0]} in its price, and free is "0"')
     if row.keys().isdisjoint((*_RATES, *_OTHER_RATES, *_UNITS)):
@@ -139,7 +142,18 @@ def _price(model: str, kind: Kind, row: dict[str, Any]) -> Price:
         # What a long request does not say of itself costs what it costs in a short one.
         long_rates=_rates({**row, **long}) if long else None,
         units=_units(row),
+        **_searches(row),
     )
+
+
+def _searches(row: dict[str, Any]) -> dict[str, Any]:
+    """How searches are counted (Price.search_per, Price.searches_most)."""
+    per, most = row.get("web_search_per", "search"), row.get("web_search_most")
+    if per not in get_args(SearchPer):
+        raise ValueError(f"web_search_per: {per!r} is none of {', '.join(get_args(SearchPer))}")
+    if most is not None and (type(most) is not int or most < 1):
+        raise ValueError("web_search_most is a whole number above 0")
+    return {"search_per": per, "searches_most": most}
 
 
 def _units(row: dict[str, Any]) -> dict[str, Fraction]:

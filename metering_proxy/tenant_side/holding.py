@@ -1,5 +1,6 @@
 """The terms of a call: what it may use at most and what is asked of the ledger for it, as values. No I/O."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -70,12 +71,15 @@ class Terms:
         """Whether the model has a price for that unit."""
         return self.route.price.counts(unit)
 
-    def estimate(self, output: int) -> Usage:
-        """About what the call used whose provider never said, where so much output was seen."""
-        counted = self.ask.counted
+    def estimate(self, output: int, *, searches: int = 0, tier: str | None = None) -> Usage:
+        """About what the call used whose provider never said, where so much output and so many searches were seen.
+
+        `tier`: as the answer named it; without a name the dearest that it may have been.
+        """
+        counted, tier = self.ask.counted, self.route.price.assumed_tier(self.ask.tier, tier)
         if counted is None:
-            return Usage(input=self.input_estimate, output=output)
-        return counted if self.priced(counted.unit) else self.worst
+            return Usage(self.input_estimate, output=output, web_searches=searches, tier=tier)
+        return (counted if self.priced(counted.unit) else self.worst).in_tier(tier)
 
     def path(self, wire_name: str) -> str:
         """Where the request goes at the provider, after its base."""
@@ -157,7 +161,8 @@ def _unpriced(ask: Ask, route: Route) -> str | None:
         return counted.unit.split()[0] + "s"
     if (ask.survey.audio or ask.audio_output) and price.rates.audio_input is None:
         return "audio"
-    return "searches" if ask.searches and not price.rates.web_search else None
+    sold = not ask.searches or price.sells_searches(bounded=not ask.open_searches)
+    return None if sold else "searches"
 
 
 def _wanted(ask: Ask, route: Route) -> int:
@@ -196,14 +201,17 @@ def reserve_op(
 def target(terms: Terms) -> Target:
     """Where a call goes, with what its recovery would need."""
     route, price = terms.route, terms.route.price
-    free = terms.ask.free
+    free, begun = terms.ask.free, terms.estimate(0)
+    rate = price.rates_for(terms.input_estimate).output
     return Target(
         provider=route.connection.id,
         model=route.model.id,
         price_id=price.id,
         input_tokens=terms.input_estimate,
-        input_cost_nanos=0 if free else pricing.cost_nanos(terms.estimate(0), price),
-        output_rate_nanos=price.rates_for(terms.input_estimate).output,
+        input_cost_nanos=0 if free else pricing.cost_nanos(begun, price),
+        output_rate_nanos=rate
+        if begun.tier is None
+        else math.ceil(rate * price.factor(begun.tier)),
     )
 
 

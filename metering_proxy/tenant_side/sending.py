@@ -119,7 +119,7 @@ class Sending:
             framing=framing,
             encoding=encoding,
             strip=call.terms.strips,
-            streams=call.terms.ask.stream,
+            sniffs=call.terms.ask.stream or call.terms.ask.kind == "chat",
             secret=call.terms.route.connection.key,
         )
         resized = framing == "events" and call.terms.strips

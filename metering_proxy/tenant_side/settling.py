@@ -110,12 +110,13 @@ def _usage(terms: Terms, found: Found, outcome: str, limit: int) -> tuple[Usage,
     passed = min(found.output_estimate, terms.bound.output_tokens(limit))
     why = "no_usage" if outcome in ("complete", "left") else outcome
     if usage is None:
-        return terms.estimate(passed), why
+        return terms.estimate(passed, searches=found.searches, tier=found.tier), why
     if not usage.total_input:
         usage = usage.with_input(terms.input_estimate)
     if found.finished and usage.generated:
         return usage, why
-    return usage.with_output(max(usage.output, passed)), why
+    tier = terms.route.price.assumed_tier(terms.ask.tier, usage.tier or found.tier)
+    return usage.with_output(max(usage.output, passed)).in_tier(tier), why
 
 
 def price_of(

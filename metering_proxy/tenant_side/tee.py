@@ -33,7 +33,7 @@ def framing_of(content_type: str, *, array: bool, sound: bool = False) -> Framin
 class Tee:
     """Feeds on the answer's bytes, gives those to pass on, and lets the wire's reader see what is in them.
 
-    `streams`: a stream was asked for, so how the answer begins tells how it is cut, whatever it calls itself.
+    `sniffs`: how the answer begins tells how it is cut, whatever it calls itself and whatever was asked for.
     `secret`: what must not stand in a refusal, which is passed on without being read.
     `unread`: from some point on, the answer was passed on without being read, though it should have been.
     """
@@ -45,14 +45,14 @@ class Tee:
         framing: Framing,
         encoding: str,
         strip: bool,
-        streams: bool = False,
+        sniffs: bool = False,
         secret: str | None = None,
     ) -> None:
         self._reader, self._framing = reader, framing
         self._unpacker = Unpacker(encoding, _MOST_WHOLE)
         self._blind = not self._unpacker.knows
         self._strip = strip and framing == "events" and self._unpacker.plain
-        self._unsure = streams and framing in ("whole", "array")
+        self._unsure = sniffs and framing in ("events", "whole", "array") and not self._strip
         self._splitter = ArraySplitter() if framing == "array" else Splitter()
         self._skimmer: Skimmer | None = None
         self._skims = framing == "events" and reader.telling is not None
@@ -148,7 +148,7 @@ class Tee:
             self._framing, self._splitter = "events", Splitter()
             self._skims = self._reader.telling is not None
         elif gathered.lstrip()[:1] == b"{":
-            self._framing = "whole"  # no array, but one answer
+            self._framing = "whole"  # no stream and no array, but one answer
         return gathered
 
     def _note_unread(self) -> None:

@@ -159,7 +159,7 @@ class _Reader:
         self._is_told = False  # its output was counted, and not only begun
 
     def event(self, data: bytes) -> bool:
-        event = answers.read(data)
+        event = self.found.event(data)
         if event is not None:
             self._event(event)
         return False
@@ -216,6 +216,8 @@ class _Reader:
                     numbers.replace(within, inner, counted)
             else:
                 numbers.replace(self._seen, name, value)
+        tier = self._seen.get("service_tier")
+        self.found.tier = tier if isinstance(tier, str) else None
         self.found.usage = _buckets(self._seen, for_an_hour=self._for_an_hour)
 
     def _split(self, split: Any, written: int | None) -> None:

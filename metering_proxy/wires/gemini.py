@@ -20,7 +20,8 @@ from metering_proxy.wires.survey import survey
 from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
 
 _UPPER = re.compile(r"[A-Z]")
-# Functions run in the caller. A search is one a request, with a price; what else Google runs has no bound.
+# Functions run in the caller. Searches have a price, and how many there may be stands beside it; what else Google
+# runs has neither.
 _CALLERS_TOOL = frozenset(("functionDeclarations", "function_declarations"))
 _SEARCH = frozenset(("googleSearch", "google_search"))
 
@@ -74,6 +75,7 @@ class Gemini:
             choices=_candidates(config),
             audio_output=_speaks(config),
             searches=searches,
+            open_searches=searches > 0,
             tier=(tier or "standard").lower(),  # it chooses no dearer one by itself
             array=self._stream and not sse,
             model_in_body=False,
@@ -126,10 +128,11 @@ class _Reader:
         self.found = Found()
         self._asked = asked  # the tier, where neither answer nor header say what was served
         self._seen: dict[str, Any] = {}
-        self._searched = self._ended = self._spoke = False
+        self._ended = self._spoke = self._grounded = False
+        self._queries: set[int] = set()  # by their hashes
 
     def event(self, data: bytes) -> bool:
-        self._chunk(answers.parse(data))
+        self._chunk(self.found.event(data))
         return False
 
     def whole(self, body: bytes) -> None:
@@ -157,6 +160,9 @@ class _Reader:
         usage = chunk.get("usageMetadata")
         if isinstance(usage, dict):
             self._usage(usage)
+        self.found.searches = len(self._queries) or int(self._grounded)
+        if self.found.searches and self.found.usage is not None:
+            self.found.usage = self.found.usage.with_searches(self.found.searches)
         # Text whose tokens nobody has counted has no usage that is whole.
         counted = not self._spoke or _answered(self._seen) is not None
         self.found.finished = self._ended and counted
@@ -168,17 +174,26 @@ class _Reader:
         if self._seen.keys().isdisjoint(_SAID):
             return
         served = self._seen.get("serviceTier")
-        tier = served.lower() if isinstance(served, str) else self.found.tier or self._asked
-        self.found.usage = _buckets(self._seen, searches=int(self._searched), tier=tier)
+        if isinstance(served, str):
+            self.found.tier = served.lower()
+        self.found.usage = _buckets(self._seen, tier=self.found.tier or self._asked)
 
     def _candidate(self, candidate: Any) -> None:
         self._ended = self._ended or bool(at(candidate, "finishReason"))
-        self._searched = self._searched or bool(at(candidate, "groundingMetadata.webSearchQueries"))
+        self._grounding(at(candidate, "groundingMetadata"))
         parts = at(candidate, "content.parts")
         for part in parts if isinstance(parts, list) else []:
             text_bytes = _text_bytes(part)
             self.found.text_bytes += text_bytes
             self._spoke = self._spoke or (text_bytes > 0 and at(part, "thought") is not True)
+
+    def _grounding(self, metadata: Any) -> None:
+        """Searches: Google counts those that differ and are not empty. What was found shows that there was one."""
+        queries = at(metadata, "webSearchQueries")
+        for query in queries if isinstance(queries, list) else []:
+            if isinstance(query, str) and query.strip():
+                self._queries.add(hash(query))
+        self._grounded = self._grounded or bool(at(metadata, "groundingChunks"))
 
 
 def _answered(usage: dict[str, Any]) -> int | None:
@@ -196,7 +211,7 @@ def _read(usage: dict[str, Any]) -> int:
     return natural(usage.get("promptTokenCount")) + natural(usage.get("toolUsePromptTokenCount"))
 
 
-def _buckets(usage: dict[str, Any], *, searches: int, tier: str | None) -> Usage | None:
+def _buckets(usage: dict[str, Any], *, tier: str | None) -> Usage | None:
     """None where it does not say the input, or says what is no count."""
     said = [usage[name] for name in _COUNTS if name in usage]
     if told(usage.get("promptTokenCount")) is None or any(told(count) is None for count in said):
@@ -218,7 +233,6 @@ def _buckets(usage: dict[str, Any], *, searches: int, tier: str | None) -> Usage
         audio_input=audio_in,
         audio_output=audio_out,
         image_output=images_out,
-        web_searches=searches,
         tier=None if tier in PLAIN_TIERS else tier,
     )
 

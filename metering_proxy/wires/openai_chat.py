@@ -124,13 +124,12 @@ class _Reader:
     def __init__(self, dialect: Dialect) -> None:
         self.found = Found()
         self._dialect = dialect
-        self._tier: str | None = None
 
     def event(self, data: bytes) -> bool:
         if data == b"[DONE]":
             self.found.finished = True
             return False
-        chunk = answers.read(data)
+        chunk = self.found.event(data)
         if chunk is None:
             return False
         said, choices = self._read(chunk), _choices(chunk)
@@ -160,11 +159,11 @@ class _Reader:
     def _read(self, answer: dict[str, Any]) -> bool:
         """Whether it says what was used."""
         if isinstance(answer.get("service_tier"), str):
-            self._tier = answer["service_tier"]
+            self.found.tier = answer["service_tier"]
         if isinstance(answer.get("model"), str) and answer["model"]:
             self.found.model = answer["model"]
-        usage, tier = openai_usage.find(answer, self._dialect), self._tier or self.found.tier
-        reading = openai_usage.read(usage, tier, self._dialect) if usage else None
+        usage = openai_usage.find(answer, self._dialect)
+        reading = openai_usage.read(usage, self.found.tier, self._dialect) if usage else None
         if reading and not reading.usage.total and self.found.usage:
             return True  # some end with a usage that nobody filled in
         if usage and reading:

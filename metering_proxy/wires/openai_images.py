@@ -60,7 +60,7 @@ class _Reader:
         self._unit = unit
 
     def event(self, data: bytes) -> bool:
-        event = answers.read(data)
+        event = self.found.event(data)
         if at(event, "type") == _DONE:
             self._answered(1, event)
         elif at(event, "type") == "error":

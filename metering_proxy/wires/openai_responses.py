@@ -98,10 +98,9 @@ class _Reader:
 
     def __init__(self) -> None:
         self.found = Found()
-        self._searches = 0
 
     def event(self, data: bytes) -> bool:
-        event = answers.read(data)
+        event = self.found.event(data)
         if event is None:
             return False
         kind = event.get("type")
@@ -113,9 +112,9 @@ class _Reader:
         elif kind in ("error", "response.error"):
             self.found.fails(event)
         elif kind == "response.created":
-            self._model(event.get("response"))
+            self._begins(event.get("response"))
         elif kind == "response.output_item.done":
-            self._searches += _is_search(event.get("item"))
+            self.found.searches += _is_search(event.get("item"))
         elif isinstance(event.get("delta"), str):
             self.found.text_bytes += len(event["delta"].encode("utf-8", "replace"))
         return False
@@ -124,21 +123,24 @@ class _Reader:
         answer = answers.read(body)
         output = at(answer, "output")
         for item in output if isinstance(output, list) else []:
-            self._searches += _is_search(item)
+            self.found.searches += _is_search(item)
             self.found.text_bytes += _text_bytes(item)
         self._response(answer)
         self.found.judge(answer, "output", "usage", "status")
         self.found.failed = self.found.failed or at(answer, "status") == "failed"
         self.found.finished = self.found.usage is not None
 
-    def _model(self, response: Any) -> None:
-        model = at(response, "model")
+    def _begins(self, response: Any) -> None:
+        """What it says of itself before it says what was used. Its tier may still be `auto` then."""
+        model, tier = at(response, "model"), at(response, "service_tier")
         if isinstance(model, str) and model:
             self.found.model = model
+        if isinstance(tier, str):
+            self.found.tier = tier
 
     def _response(self, response: Any) -> None:
         """What the whole response says; its usage is null where it failed before it began."""
-        self._model(response)
+        self._begins(response)
         usage, tier = at(response, "usage"), at(response, "service_tier")
         if not isinstance(usage, dict):
             return
@@ -152,7 +154,7 @@ class _Reader:
             self.found.usage = None
         else:
             told = at(response, "tool_usage.web_search.num_requests")
-            searches = self._searches if told is None else natural(told)
+            searches = self.found.searches if told is None else natural(told)
             self.found.usage = reading.usage.with_searches(searches)
 
 

@@ -65,7 +65,7 @@ class _Reader:
         self._counted = counted
 
     def event(self, data: bytes) -> bool:
-        event = answers.read(data)
+        event = self.found.event(data)
         if at(event, "type") == "transcript.text.done":
             self.found.usage, self.found.finished = self._counted, True
             self._usage(at(event, "usage"))

@@ -69,7 +69,8 @@ class Ask:
     `limit`: the token limit asked for and `limit_at` its place; None where the request has none.
     `floor`: the least limit that is worth a call. `usage_edits`: what asks for the stream's usage where the
     caller did not. `extra_output`: output tokens beyond what `limit` bounds. `searches`: how often the provider
-    may search, and read the input again. `counted`: what is counted in the request itself, by unit.
+    may search, and read the input again; `open_searches`: it may do so more often, and nobody says how often.
+    `counted`: what is counted in the request itself, by unit.
     `free`: it costs nothing and counts as a request. `array`: its stream is one JSON array.
     `model_in_body` false: the path names it. `query`: what of the query goes on to the provider.
     `strange`: members that its wire does not know (members.py), which only some kinds of providers may be sent.
@@ -89,6 +90,7 @@ class Ask:
     usage_edits: tuple[Edit, ...] = ()
     audio_output: bool = False
     searches: int = 0
+    open_searches: bool = False
     counted: Usage | None = None
     free: bool = False
     array: bool = False
@@ -110,6 +112,7 @@ class Ask:
             tier=self.tier,
             images=self.survey.images > 0 or self.survey.opaque,
             searches=self.searches,
+            open_searches=self.open_searches,
             units=counted.units,
             unit=counted.unit,
         )
@@ -131,11 +134,12 @@ class Ask:
 class Found:
     """What an answer said of itself so far.
 
-    `usage` None: nothing was said of it. `text_bytes`: UTF-8 bytes of generated text.
-    `unread_bytes`: of an answer that could not be read, those passed on. `finished`: the
-    answer came to its end, so its usage is final. `failed`: it said that it went wrong, and `complaint` by which
-    word. `stated`: the cost in nano-USD that the provider states. `doubt`: what its numbers leave open. `tier`: as
-    served, by a header.
+    `usage` None: nothing was said of it. `text_bytes`: UTF-8 bytes of generated text. `unread_bytes`: of an
+    answer that could not be read, those passed on. `strange_bytes`: of events that are no JSON, which are text
+    where there is no other. `searches`: made so far. `finished`: the answer came to its end, so its usage is
+    final. `failed`: it said that it went wrong, and `complaint` by which word. `stated`: the cost in nano-USD that
+    the provider states. `doubt`: what its numbers leave open. `tier`: as served, by a header or by what came till
+    now.
     """
 
     usage: Usage | None = None
@@ -143,11 +147,20 @@ class Found:
     tier: str | None = None
     text_bytes: int = 0
     unread_bytes: int = 0
+    strange_bytes: int = 0
+    searches: int = 0
     finished: bool = False
     failed: bool = False
     complaint: str | None = None
     stated: Fraction | None = None
     doubt: str | None = None
+
+    def event(self, data: bytes) -> dict[str, Any] | None:
+        """The object that an event's data is; None where it is none, and noted unless it keeps a line alive."""
+        event = answers.read(data)
+        if event is None and data != b"[DONE]" and not data.startswith(b":"):
+            self.strange_bytes += len(data)
+        return event
 
     def fails(self, error: Any) -> None:
         """It says that it went wrong; `error` is what stands there about it."""
@@ -178,7 +191,7 @@ class Found:
     @property
     def passed_bytes(self) -> int:
         """Bytes from which output is estimated: of the text that was read, or of what could not be."""
-        return max(self.text_bytes, self.unread_bytes)
+        return max(self.text_bytes, self.unread_bytes) or self.strange_bytes
 
 
 class Reader(Protocol):

@@ -78,7 +78,7 @@ async def test_stream_is_read_as_one_whatever_it_calls_itself(
 
 def _read(body: bytes, size: int, **how: Any) -> tuple[Found, Tee]:
     reader = paths.WIRES[how.pop("wire", "openai_chat")].reader()
-    given = {"framing": "whole", "encoding": "", "strip": False, "streams": True, **how}
+    given = {"framing": "whole", "encoding": "", "strip": False, "sniffs": True, **how}
     tee = Tee(reader, **given)
     out = b"".join(tee.feed(body[at : at + size]) for at in range(0, len(body), size))
     assert out + tee.end() == body

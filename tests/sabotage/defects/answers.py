@@ -54,7 +54,7 @@ ANSWERS = [
         name="believe-the-content-type",
         why="a stream that calls itself text would be read as no answer, with its usage in it",
         file="metering_proxy/tenant_side/tee.py",
-        old='self._unsure = streams and framing in ("whole", "array")',
+        old='self._unsure = sniffs and framing in ("events", "whole", "array")',
         new="self._unsure = False",
         tests=(_UNREAD,),
     ),
