@@ -274,6 +274,12 @@ class MeterClient:
             await self._service.call("GET", f"/tenants/{tenant}/egress")
         )
 
+    async def egress_record(self, tenant: str) -> wire.EgressRecord:
+        """What the tenant took of its last days on its ways out, and what it was refused there."""
+        return wire.EgressRecord.model_validate(
+            await self._service.call("GET", f"/tenants/{tenant}/egress/record")
+        )
+
     async def close(self) -> None:
         """Closes the connections."""
         await self._service.close()

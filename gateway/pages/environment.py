@@ -6,7 +6,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup, escape
 
-from gateway import failures, words
+from gateway import failures, ways_out, words
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.errors import AlcoveError
 
@@ -38,6 +38,7 @@ def environment(dist: Path, clock: Clock | None = None) -> jinja2.Environment:
     made.filters["sentence"] = words.sentence
     made.filters["outcome"] = lambda word: failures.OUTCOMES.get(word, word.replace("_", " "))
     made.filters["failure"] = failures.failure
+    made.filters["egress_reason"] = ways_out.refusal
     made.tests["good_outcome"] = lambda word: word in failures.GOOD_OUTCOMES
     made.filters["ago"] = lambda at: _ago(at, hands.now_at())
     made.filters["when"] = _when

@@ -30,4 +30,8 @@ def router(egress: Egress) -> APIRouter:
     async def today(tenant: TenantId) -> wire.EgressDay:
         return await egress.today(tenant)
 
+    @api.get("/tenants/{tenant}/egress/record")
+    async def record(tenant: TenantId) -> wire.EgressRecord:
+        return await egress.record(tenant)
+
     return api

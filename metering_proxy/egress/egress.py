@@ -14,12 +14,15 @@ from metering_proxy.egress.forwarding import PREFIX, Forwarding
 from metering_proxy.egress.metrics import EgressMetrics
 from metering_proxy.egress.outside import Outside
 from metering_proxy.egress.providers import hosts
+from metering_proxy.egress.record import Refusals
 from metering_proxy.egress.tables import egress_day
 from metering_proxy.egress.tunnels import Tunnels
 from metering_proxy.egress.ways import Ways
 from metering_proxy.providers.providers import Providers
 from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenants import Tenants
+
+_DAYS = 14
 
 
 class Egress:
@@ -41,6 +44,7 @@ class Egress:
         metrics = EgressMetrics(registry)
         self._ways = Ways(tenants, Budget(db), clock)
         self._tunnels = Tunnels(self._ways, self._outside, lambda: hosts(providers), metrics)
+        self._refusals = Refusals(clock)
         self._forwarding = Forwarding(self._ways, self.connections, self._outside, metrics)
 
     @property
@@ -54,10 +58,14 @@ class Egress:
 
     async def answer(self, exchange: Exchange, tenant: str, secret: str, call_id: str) -> None:
         """Answers it. `secret`: the key that it showed. Raises as `Tunnels.open` and `Forwarding.answer`."""
-        if exchange.method == "CONNECT":
-            await self._tunnels.open(exchange, tenant, call_id)
-        else:
-            await self._forwarding.answer(exchange, tenant, secret, call_id)
+        try:
+            if exchange.method == "CONNECT":
+                await self._tunnels.open(exchange, tenant, call_id)
+            else:
+                await self._forwarding.answer(exchange, tenant, secret, call_id)
+        except AlcoveError as error:
+            self._refusals.note(tenant, _target(exchange), error)
+            raise
 
     def described(self, exchange: Exchange, error: AlcoveError) -> dict[str, str]:
         """What the log says of a refused way out, beside its reason: for what, and what kind of address it was."""
@@ -84,7 +92,29 @@ class Egress:
             resets_at=resets_at,
         )
 
+    async def record(self, tenant: str) -> wire.EgressRecord:
+        """What the tenant took of its last days, and what it was refused."""
+        days = (
+            select(*[egress_day.c[name] for name in wire.EgressUse.model_fields])
+            .where(egress_day.c.account == tenant)
+            .order_by(egress_day.c.start_at.desc())
+            .limit(_DAYS)
+        )
+        async with self._db.read() as reading:
+            rows = await reading.rows(days)
+        return wire.EgressRecord(
+            days=[wire.EgressUse(**row) for row in rows], refusals=self._refusals.of(tenant)
+        )
+
     async def close(self) -> None:
         """Closes connections to origins, and the resolver."""
         await self._forwarding.close()
         self._outside.close()
+
+
+def _target(exchange: Exchange) -> str:
+    """Where it wanted to go: host and port, or the connection. What is behind those is nobody's business."""
+    if exchange.method == "CONNECT":
+        return exchange.target
+    connection = exchange.path.removeprefix(PREFIX).partition("/")[0]
+    return f"{PREFIX}{connection}"

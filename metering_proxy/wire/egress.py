@@ -40,3 +40,56 @@ class EgressDay(Shape):
     tunnels: int
     calls: int
     resets_at: int
+
+
+class EgressUse(Shape):
+    """What a tenant took of one day, which began at `start_at`."""
+
+    start_at: int
+    bytes: int
+    tunnels: int
+    calls: int
+
+
+class EgressRefusal(Shape):
+    """One refusal. `target`: host and port, or `/connections/<id>`; `kind`: of an address that is not public."""
+
+    at: int
+    target: str
+    reason: str
+    kind: str | None = None
+
+
+class EgressReason(Shape):
+    """How often something was refused for one reason."""
+
+    reason: str
+    times: int
+    last_at: int
+
+
+class EgressTarget(EgressReason):
+    """How often one target was refused for one reason."""
+
+    target: str
+
+
+class EgressRefusals(Shape):
+    """What was refused since `since_at` (null: nothing), as the process knows that holds the tenant's socket.
+
+    `targets`: the twenty asked for most, `others` counts what made room for them; `last`: the last twenty.
+    """
+
+    since_at: int | None
+    total: int
+    reasons: list[EgressReason]
+    targets: list[EgressTarget]
+    others: int
+    last: list[EgressRefusal]
+
+
+class EgressRecord(Shape):
+    """A tenant's ways out: the last fourteen days on which something passed, newest first, and refusals."""
+
+    days: list[EgressUse]
+    refusals: EgressRefusals

@@ -12,6 +12,10 @@ from metering_proxy import wire
 from metering_proxy.wire import ApiKey, Grant
 
 DAY_MS = 86_400_000
+_NOTHING_WENT_OUT = wire.EgressRecord(
+    days=[],
+    refusals=wire.EgressRefusals(since_at=None, total=0, reasons=[], targets=[], others=0, last=[]),
+)
 
 
 class People:
@@ -24,6 +28,7 @@ class People:
         self.grants: dict[str, Grant] = {}
         self.marks: dict[str, list[wire.Mark]] = {}
         self.refused_keys: set[str] = set()
+        self.egress_records: dict[str, wire.EgressRecord] = {}
         self.tried: list[str] = []
 
     def credit(self, tenant: str) -> int:
@@ -48,6 +53,11 @@ class People:
                 for tenant, marks in self.marks.items()
             ]
             return wire.TenantMarks(marks=[m for m in found if m.percent >= percent])
+
+        @app.get("/tenants/{tenant}/egress/record")
+        async def record(tenant: str) -> Any:
+            noted(f"egress record {tenant}")
+            return self.egress_records.get(tenant, _NOTHING_WENT_OUT)
 
         @app.get("/tenants/{tenant}/egress")
         async def egress(tenant: str) -> Any:

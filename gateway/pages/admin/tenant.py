@@ -82,11 +82,12 @@ async def show(
         entries = await audit.of_tenant(reading, tenant)
     rows, problem = await month_rows(here, tenant, zone_name)
     charged, own = by_payer(rows)
-    quota, grants, instance, ways_out, keys = await asyncio.gather(
+    quota, grants, instance, ways_out, ways_record, keys = await asyncio.gather(
         quota_or_none(here, tenant),
         grants_or_none(here, tenant),
         _or_none(here.instances.ask(tenant)),
         _or_none(here.meter.egress_day(tenant)),
+        _or_none(here.meter.egress_record(tenant)),
         _or_none(_keys(here, tenant)),
     )
     context: dict[str, Any] = {
@@ -101,6 +102,7 @@ async def show(
         "grants": grants,
         "new_grant": (values or {}).get("grant") or ids.ulid(),
         "ways_out": ways_out and ways_out.model_dump(),
+        "ways_record": ways_record and ways_record.model_dump(),
         "keys": keys,
         "audit": [
             {**entry, "action": _ACTS.get(entry["action"], entry["action"])} for entry in entries

@@ -67,6 +67,51 @@ WAYS_OUT = {
     "resets_at": NOW + DAY_MS // 2,
 }
 
+_PORT, _INSIDE = "egress_port", "egress_address"
+WAYS_RECORD: dict[str, Any] = {
+    "days": [
+        {
+            "start_at": NOW - n * DAY_MS,
+            "bytes": 48_310_000 // (n + 1),
+            "tunnels": 212 - 30 * n,
+            "calls": n,
+        }
+        for n in range(4)
+    ],
+    "refusals": {
+        "since_at": NOW - 3 * DAY_MS,
+        "total": 1_482,
+        "reasons": [
+            {"reason": _PORT, "times": 1_460, "last_at": NOW - 60_000},
+            {"reason": _INSIDE, "times": 22, "last_at": NOW - 3_600_000},
+        ],
+        "targets": [
+            {
+                "target": "mail.example.org:25",
+                "reason": _PORT,
+                "times": 1_300,
+                "last_at": NOW - 60_000,
+            },
+            {
+                "target": "metadata.very-long-name-of-a-host.internal.example.com:443",
+                "reason": _INSIDE,
+                "times": 22,
+                "last_at": NOW - 3_600_000,
+            },
+        ],
+        "others": 160,
+        "last": [
+            {"at": NOW - 60_000, "target": "mail.example.org:25", "reason": _PORT, "kind": None},
+            {
+                "at": NOW - 3_600_000,
+                "target": "metadata.very-long-name-of-a-host.internal.example.com:443",
+                "reason": _INSIDE,
+                "kind": "link_local",
+            },
+        ],
+    },
+}
+
 
 def call_row(n: int = 0, **changes: Any) -> dict[str, Any]:
     """A row of the list of calls."""
