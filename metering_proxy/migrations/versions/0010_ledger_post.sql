@@ -6,7 +6,8 @@
 -- to write (metering_proxy/ledger/posting.py).
 --
 -- Rows are always found by their keys. A plan is made once a connection, perhaps while the tables are empty, and
--- would go on reading them whole when they are not.
+-- would go on reading them whole when they are not. It is kept: left to choose, PostgreSQL plans anew for each
+-- length of the arrays.
 CREATE FUNCTION ledger_post(
     _now_at bigint, _off_ms bigint, _until_at bigint,
     _running text[],
@@ -18,6 +19,7 @@ CREATE FUNCTION ledger_post(
     _made json, _rerouted json, _entries json, _marks json
 ) RETURNS boolean LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     IF abs(_now_at - extract(epoch FROM clock_timestamp()) * 1000) > _off_ms THEN
