@@ -59,6 +59,11 @@ _SIX = tuple(
 _PUBLIC_SIX = IPv6Network("2000::/3")
 # DNS64 answers with these where a network has no IPv4; the last 32 bits are the IPv4 address (RFC 6052).
 _NAT64 = IPv6Network("64:ff9b::/96")
+# Where else the last 32 bits may be one: IPv4-mapped, IPv4-compatible, and a network's own translation (RFC 8215).
+_ENDS_IN_FOUR = (
+    _NAT64,
+    *map(IPv6Network, ("::ffff:0:0/96", "::/96", "64:ff9b:1::/48")),
+)
 
 
 class AddressPolicy(Protocol):
@@ -97,7 +102,9 @@ def _inner(address: IPAddress) -> IPAddress:
     """The IPv4 address that some networks take an IPv6 address for."""
     if isinstance(address, IPv4Address):
         return address
-    return address.ipv4_mapped or address.sixtofour or address
+    if any(address in block for block in _ENDS_IN_FOUR):
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.sixtofour or (address.teredo or (address, address))[1]
 
 
 def carried(address: IPAddress | None) -> IPv4Address | None:

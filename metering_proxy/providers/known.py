@@ -192,7 +192,7 @@ def _count(value: Any, least: int = 1) -> int:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value or value != value.strip():
+    if not isinstance(value, str) or not value or value != value.strip() or not value.isprintable():
         raise ValueError(f'{value!r} is not a text such as "1.25"')
     return value
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from urllib.parse import quote
 
 from infra.kit.errors import AlcoveError
 from infra.kit.value import value
@@ -104,7 +105,7 @@ class Terms:
 
     def announced(self, call_id: str, limit: int) -> list[tuple[str, str]]:
         """Our headers of the answer."""
-        ours = [("x-alcove-request-id", call_id), ("x-alcove-model", self.route.model.id)]
+        ours = [("x-alcove-request-id", call_id), ("x-alcove-model", _told(self.route.model.id))]
         if limit < self.wanted:
             ours.append(("x-alcove-clamped-to", str(limit)))
         return ours
@@ -148,6 +149,13 @@ def terms(
         ),
         payer=payer,
     )
+
+
+def _told(model: str) -> str:
+    """A model's id in a header, which is ASCII: other signs, and %, stand there as in a URL."""
+    if model.isascii() and model.isprintable() and "%" not in model:
+        return model
+    return "".join(sign if " " <= sign <= "~" and sign != "%" else quote(sign) for sign in model)
 
 
 def _unpriced(ask: Ask, route: Route) -> str | None:

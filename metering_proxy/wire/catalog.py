@@ -14,7 +14,10 @@ ModelKind = Literal["chat", "embedding", "image", "speech", "transcription"]
 class ModelRow(Shape):
     """A model that the reviewed price file does not know; prices in nano-USD a million tokens."""
 
-    id: str = Field(min_length=1, max_length=200)
+    # No blanks around it, and no control characters.
+    id: str = Field(
+        pattern=r"^[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$", max_length=200
+    )
     input_nanos: int = Field(ge=0, le=2**53)
     output_nanos: int = Field(ge=0, le=2**53)
     kind: Literal["chat", "embedding"] = "chat"

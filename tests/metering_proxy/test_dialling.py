@@ -23,7 +23,8 @@ HOST = "host.docker.internal"
     [
         "169.254.169.254", "169.254.0.1", "169.254.170.2", "168.63.129.16", "100.100.100.200", "192.0.0.192",
         "fe80::1", "fe80::1%eth0", "fd00:ec2::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe",
-        "2002:a9fe:a9fe::1",
+        "::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "64:ff9b:1:2:3:4:a9fe:a9fe", "2002:a9fe:a9fe::1",
+        "2001:0:4136:e378:8000:63bf:5601:5601",
     ],
 )  # fmt: skip
 def test_address_is_refused_when_machines_are_told_there_about_themselves(address: str) -> None:

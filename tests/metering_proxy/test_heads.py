@@ -3,9 +3,11 @@
 import gzip
 import json
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
+from metering_proxy import wire
 from tests import scripted as s
 from tests.metering_proxy.house import MODEL, House, Tenant
 from tests.scripted import ScriptedProvider
@@ -123,3 +125,35 @@ async def test_answer_is_asked_for_gzipped_only_where_its_caller_takes_it(
         headers = {**_JSON, "authorization": f"Bearer {tenant.key}", "accept-encoding": accepted}
         assert await _post(tenant, headers) == (200, "")
         assert scripted.model_requests[-1].headers["accept-encoding"] == asked, accepted
+
+
+_NAMES = {
+    "模型-1": "%E6%A8%A1%E5%9E%8B-1",
+    "é": "%C3%A9",
+    "m\u200b": "m%E2%80%8B",
+    "a%2fb": "a%252fb",
+    "a b": "a b",
+    "m/../x?y=1#z": "m/../x?y=1#z",
+}
+
+
+async def test_model_may_have_any_name_that_can_be_seen(
+    house: House, scripted: ScriptedProvider
+) -> None:
+    scripted.always(reply=s.text("x"))
+    rows = [wire.ModelRow(id=name, input_nanos=1, output_nanos=1) for name in _NAMES]
+    await house.connect(scripted, more=rows)
+    tenant = await house.tenant()
+    for name, told in _NAMES.items():
+        body = {"model": name, "messages": [{"role": "user", "content": "hi"}]}
+        answer = await tenant.post("/v1/chat/completions", body)
+        assert (answer.status, answer.headers.get("x-alcove-model")) == (200, f"scripted/{told}")
+        assert unquote(told) == name == scripted.model_requests[-1].json["model"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", " m", "m ", "\u3000m", "a\nb", "a\r\nx-b: c", "m\x7f", "m\t"]
+)
+def test_model_has_no_name_that_cannot_be_seen(name: str) -> None:
+    with pytest.raises(ValueError, match="id"):
+        wire.ModelRow(id=name, input_nanos=1, output_nanos=1)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from urllib.parse import unquote
 
 from agent.errors import ModelError, broken, pause_s, refused
 from agent.providers.anthropic_messages import AnthropicMessages
@@ -110,7 +111,7 @@ class Asking:
                 reply = assembler.reply()
         clamped = response.headers.get("x-alcove-clamped-to", "")
         reply.clamped_to = int(clamped) if clamped.isdigit() else None
-        reply.model = response.headers.get("x-alcove-model", "")
+        reply.model = unquote(response.headers.get("x-alcove-model", ""))
         yield reply
 
     @contextlib.asynccontextmanager
