@@ -98,7 +98,7 @@ def _dearest_input(rates: Rates, reach: Reach) -> int:
     reachable = [rates.input, rates.read]
     reachable += [rates.write_5m] if reach.writes else []
     reachable += [rates.write_1h] if reach.writes_1h else []
-    reachable += [rates.audio_input or 0] if reach.audio else []
+    reachable += [rates.audio_input or 0, rates.read_audio] if reach.audio else []
     reachable += [rates.image_input or 0] if reach.images else []
     return max(reachable)
 

@@ -36,11 +36,17 @@ class Rates:
     image_input: int | None = None
     image_output: int | None = None
     request: int = 0
+    audio_cache_read: int | None = None
 
     @property
     def read(self) -> int:
         """The rate of cached input; the plain one where the provider has no discount."""
         return self.input if self.cache_read is None else self.cache_read
+
+    @property
+    def read_audio(self) -> int:
+        """The rate of cached sound; that of cached text where the provider makes no difference."""
+        return self.read if self.audio_cache_read is None else self.audio_cache_read
 
     @property
     def write_5m(self) -> int:
@@ -163,13 +169,19 @@ class Usage:
     requests: int = 0
     units: int = 0
     unit: str = ""
+    audio_cache_read: int = 0
+
+    @property
+    def cached(self) -> int:
+        """All input that was read from a cache."""
+        return self.cache_read + self.audio_cache_read
 
     @property
     def total_input(self) -> int:
         """All input, cached and audio included."""
         return (
             self.input
-            + self.cache_read
+            + self.cached
             + self.cache_write_5m
             + self.cache_write_1h
             + self.audio_input
@@ -220,6 +232,7 @@ def cost(usage: Usage, price: Price) -> Fraction:
         + usage.cache_write_5m * rates.write_5m
         + usage.cache_write_1h * rates.write_1h
         + usage.output * rates.output
+        + usage.audio_cache_read * rates.read_audio
         + usage.audio_input * (rates.audio_input or rates.input)
         + usage.audio_output * (rates.audio_output or rates.output)
         + usage.image_input * (rates.image_input or rates.input)

@@ -131,7 +131,7 @@ class Telemetry:
         """Counts a call's tokens."""
         for kind, tokens in (
             ("input", usage.input + usage.audio_input + usage.image_input),
-            ("cache_read", usage.cache_read),
+            ("cache_read", usage.cached),
             ("cache_write", usage.cache_write_5m + usage.cache_write_1h),
             ("output", usage.output + usage.audio_output + usage.image_output),
         ):
@@ -176,7 +176,7 @@ def describe(span: Span | None, usage: Usage, response_model: str | None, outcom
     if span is None:
         return
     span.set_attribute("gen_ai.usage.input_tokens", usage.total_input)
-    span.set_attribute("gen_ai.usage.cache_read.input_tokens", usage.cache_read)
+    span.set_attribute("gen_ai.usage.cache_read.input_tokens", usage.cached)
     span.set_attribute(
         "gen_ai.usage.cache_creation.input_tokens", usage.cache_write_5m + usage.cache_write_1h
     )

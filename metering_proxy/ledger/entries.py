@@ -33,7 +33,7 @@ def enter(
             "estimated": int(op.estimated),
             "overrun": int(op.charge_nanos > ended["charge_held_nanos"]),
             "input_tokens": usage.input + usage.audio_input + usage.image_input,
-            "cache_read_tokens": usage.cache_read,
+            "cache_read_tokens": usage.cached,
             "cache_write_tokens": usage.cache_write_5m + usage.cache_write_1h,
             "output_tokens": usage.total - usage.total_input,
             "parts": orjson.dumps(op.parts).decode(),

@@ -17,6 +17,7 @@ FIELDS = {
     "cache_write_1h": "cache_write_1h_mtok",
     "audio_input": "input_audio_mtok",
     "audio_output": "output_audio_mtok",
+    "audio_cache_read": "cache_audio_read_mtok",
     "image_input": "input_image_mtok",
     "image_output": "output_image_mtok",
     "web_search": "web_searches_kcount",

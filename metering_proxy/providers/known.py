@@ -23,6 +23,7 @@ FILE = Path(__file__).parents[1] / "prices.toml"
 _RATES = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 _OTHER_RATES = (
     "audio_input", "audio_output", "web_search", "image_input", "image_output", "request",
+    "audio_cache_read",
 )  # fmt: skip
 # Without these a model of that kind would be free in part; `"0"` says that it is.
 _NEEDED = {"chat": ("input", "output"), "embedding": ("input",)}

@@ -145,6 +145,7 @@ def _parts(verdict: Verdict) -> dict[str, int | str]:
             "reasoning",
             "audio_input",
             "audio_output",
+            "audio_cache_read",
             "web_searches",
             "image_input",
             "image_output",

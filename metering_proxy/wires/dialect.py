@@ -27,6 +27,7 @@ class Dialect:
         "prompt_tokens_details.cached_tokens",
         "prompt_cache_hit_tokens",
         "cached_tokens",
+        "cache_read_input_tokens",
     )
     written_at: str = "prompt_tokens_details.cache_write_tokens"
     reasoning: Rule = "by_total"

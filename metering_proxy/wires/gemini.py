@@ -221,13 +221,15 @@ def _buckets(usage: dict[str, Any], *, tier: str | None) -> Usage | None:
     # What the total has beyond all that was told was thought, and nobody mentions it.
     thoughts = max(thoughts, natural(usage.get("totalTokenCount")) - read - candidates)
     cached = min(prompt, natural(usage.get("cachedContentTokenCount")))
-    heard = _of(usage, "promptTokensDetails", "AUDIO") - _of(usage, "cacheTokensDetails", "AUDIO")
-    audio_in = min(prompt - cached, max(0, heard))
+    heard = min(prompt, _of(usage, "promptTokensDetails", "AUDIO"))
+    audio_in = min(prompt - cached, max(0, heard - _of(usage, "cacheTokensDetails", "AUDIO")))
+    audio_cached = min(cached, heard - audio_in)
     audio_out = min(candidates, _of(usage, "candidatesTokensDetails", "AUDIO"))
     images_out = min(candidates - audio_out, _of(usage, "candidatesTokensDetails", "IMAGE"))
     return Usage(
         input=read - cached - audio_in,
-        cache_read=cached,
+        cache_read=cached - audio_cached,
+        audio_cache_read=audio_cached,
         output=candidates - audio_out - images_out + thoughts,
         reasoning=thoughts,
         audio_input=audio_in,

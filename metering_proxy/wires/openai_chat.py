@@ -124,6 +124,7 @@ class _Reader:
     def __init__(self, dialect: Dialect) -> None:
         self.found = Found()
         self._dialect = dialect
+        self._stopped = False
 
     def event(self, data: bytes) -> bool:
         if data == b"[DONE]":
@@ -135,12 +136,14 @@ class _Reader:
         said, choices = self._read(chunk), _choices(chunk)
         if _is_error(chunk) or any(map(_failed, choices)):
             self.found.fails(chunk.get("error"))
-        if choices:  # some tell their usage on the last chunk, and nothing comes after it
-            self.found.finished = said and any(choice.get("finish_reason") for choice in choices)
-        for choice in choices:
-            self.found.text_bytes += _text_bytes(choice.get("delta"))
+        words = sum(_text_bytes(choice.get("delta")) for choice in choices)
+        self.found.text_bytes += words
+        self._stopped = self._stopped or any(choice.get("finish_reason") for choice in choices)
         usage_only = isinstance(chunk.get("usage"), dict) and not chunk.get("choices")
-        self.found.finished = self.found.finished or usage_only
+        if said or usage_only:  # some tell it on the last chunk, and nothing comes after it
+            self.found.finished = self._stopped or usage_only
+        elif words:  # it was not the last
+            self.found.finished = False
         return usage_only
 
     def whole(self, body: bytes) -> None:

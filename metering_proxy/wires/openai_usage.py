@@ -75,6 +75,7 @@ def read(
     cached = min(prompt, max((natural(at(usage, place)) for place in dialect.cached_at), default=0))
     left = prompt - cached
     audio_in = min(left, _uncached(inside, "audio_tokens"))
+    audio_cached = min(cached, max(0, natural(at(inside, "audio_tokens")) - audio_in))
     images_in = min(left - audio_in, _uncached(inside, "image_tokens"))
     written = min(left - audio_in - images_in, natural(at(usage, dialect.written_at)))
     completion, reasoning, doubt = _output(usage, prompt, natural(at(outside, "reasoning_tokens")),
@@ -83,7 +84,8 @@ def read(
     images_out = min(completion - audio_out, natural(at(outside, "image_tokens")))
     found = Usage(
         input=left - audio_in - images_in - written,
-        cache_read=cached,
+        cache_read=cached - audio_cached,
+        audio_cache_read=audio_cached,
         cache_write_5m=written,
         output=completion - audio_out - images_out,
         reasoning=reasoning,
@@ -107,14 +109,14 @@ def _filled(usage: dict[str, Any], names: Names) -> dict[str, Any]:
     if missing:
         usage = {**usage, **missing}
     total, prompt = told(usage.get("total_tokens")), natural(usage.get(names.input))
-    if total is None:
-        return usage
     if not names.output:
-        return usage if usage.get(names.input) is not None else {**usage, names.input: total}
+        lacks = usage.get(names.input) is None and total is not None
+        return {**usage, names.input: total} if lacks else usage
     if usage.get(names.output) is None:
-        return {**usage, names.output: max(0, total - prompt)}
+        return usage if total is None else {**usage, names.output: max(0, total - prompt)}
     read, written = (natural(usage.get(name)) for name in _BESIDE)
-    if read + written and total == prompt + natural(usage.get(names.output)) + read + written:
+    cached, both = read + written, prompt + natural(usage.get(names.output))
+    if cached and (total == both + cached or cached > prompt):
         cache = {"cached_tokens": read, "cache_write_tokens": written}
         return {**usage, names.input: prompt + read + written, names.input_details: cache}
     return usage

@@ -245,6 +245,7 @@ def _usages(chance: random.Random, case: Case, price: Price) -> list[Usage]:
         found.append(replace(plain, input=0, cache_write_1h=total))
     if case.audio:
         found.append(replace(plain, input=0, audio_input=total))
+        found.append(replace(plain, input=0, audio_cache_read=total))
     return found
 
 

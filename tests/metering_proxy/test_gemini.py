@@ -198,7 +198,13 @@ def test_modalities_and_tools_fall_into_their_buckets() -> None:
         ],
     )
     assert found == Usage(
-        input=47, cache_read=40, audio_input=20, output=25, audio_output=5, image_output=20
+        input=47,
+        cache_read=30,
+        audio_input=20,
+        output=25,
+        audio_output=5,
+        image_output=20,
+        audio_cache_read=10,
     )
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from metering_proxy import pricing
 from metering_proxy.pricing import Usage
+from metering_proxy.providers import known
 from tests.metering_proxy import told
 from tests.metering_proxy.told import events
 
@@ -140,7 +142,7 @@ _GEMINI = [
                 )
             )
         ),
-        Usage(cache_read=900, audio_input=100, output=14),
+        Usage(cache_read=10, audio_cache_read=890, audio_input=100, output=14),
     ),
     ("litellm#37994", events(_chunk(_counts(0, 0, 0), "hi" * 99)), Usage()),
     (
@@ -150,6 +152,18 @@ _GEMINI = [
     ),
     ("feeds.fun#406", events(_chunk({"promptTokenCount": 6}, "hi" * 99)), None),
 ]
+
+
+def test_cached_sound_costs_more_than_cached_text_where_the_provider_says_so() -> None:
+    """genai-prices#141: Gemini 2.5 Flash reads a million cached tokens of sound for $0.10, of text for $0.03."""
+    [flash] = [m for m in known.load()["google"] if m.facts.id == "gemini-2.5-flash"]
+    usage = Usage(input=10, cache_read=100, audio_cache_read=1000, audio_input=10, output=1)
+    assert pricing.cost(usage, flash.prices[-1]) == 10 * 300 + 100 * 30 + 1000 * 100 + 10_000 + 2500
+
+
+def test_cached_sound_costs_as_cached_text_where_there_is_no_price_for_it() -> None:
+    price = pricing.Price("p", 0, pricing.Rates(2_000_000, cache_read=1_000_000))
+    assert pricing.cost(Usage(audio_cache_read=7, cache_read=3), price) == 10
 
 
 @pytest.mark.parametrize(
