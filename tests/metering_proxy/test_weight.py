@@ -19,7 +19,6 @@ NOT_TO_SERVE = {
     "genai_prices",
     "opentelemetry.exporter",
     "opentelemetry.sdk",
-    "pydantic_settings",
     "sqlalchemy.ext.asyncio",
     "sqlalchemy.orm",
 }
