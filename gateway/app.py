@@ -29,6 +29,7 @@ from gateway.pages import (
     usage,
 )
 from gateway.pages.admin import (
+    audit,
     fallbacks,
     host,
     prices,
@@ -100,7 +101,7 @@ def create_app(
         app.include_router(router)
     for router in (spend.router, requests.router, prices.router):
         app.include_router(router)
-    for router in (providers.router, fallbacks.router, host.router):
+    for router in (providers.router, fallbacks.router, audit.router, host.router):
         app.include_router(router)
     app.include_router(statics.router(dist))
     _guard(app, made, tracing or Tracing("gateway"))

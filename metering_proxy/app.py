@@ -37,6 +37,7 @@ from metering_proxy.ledger.ledger import Ledger
 from metering_proxy.ledger.tidying import tidy
 from metering_proxy.ledger.verify import verify
 from metering_proxy.marked import Marked
+from metering_proxy.notes import Notes
 from metering_proxy.own_keys import OwnKeys
 from metering_proxy.providers import known
 from metering_proxy.providers.breakers import Breakers
@@ -193,7 +194,7 @@ def create_app(
     )
     for router in (
         tenants_api.router(
-            keys, listeners, tenants, quotas, Grants(db, now), Marked(db, tenants, now)
+            keys, listeners, tenants, quotas, Grants(db, now), Marked(db, tenants, now), Notes(db)
         ),
         keys_api.router(ApiKeys(db, keys, now), own_keys, upstreams, now),
         reports_api.router(

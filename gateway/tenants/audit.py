@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import func, or_, select
 from sqlalchemy.engine import RowMapping
 
 from gateway.models import audit
@@ -12,6 +12,7 @@ from infra.kit.db import Reading, Transaction
 from infra.kit.errors import AlcoveError
 
 LONGEST_REASON = 500
+PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,24 @@ async def of_tenant(reading: Reading, tenant: str, limit: int = 50) -> Sequence[
         .order_by(audit.c.at.desc(), audit.c.id.desc())
         .limit(limit)
     )
+
+
+async def listed(
+    reading: Reading, *, who: str, whom: str | None, action: str | None, before: str | None
+) -> Sequence[RowMapping]:
+    """The newest rows, one more than a `PAGE` where there are more. For admins.
+
+    `who`: part of the name of who acted, `whom`: a tenant; a row that fits either is found. `before`: a row's id.
+    """
+    wanted = select(audit).order_by(audit.c.id.desc()).limit(PAGE + 1)
+    if who:
+        acted = func.lower(audit.c.actor).contains(who.lower(), autoescape=True)
+        wanted = wanted.where(acted if whom is None else or_(acted, audit.c.tenant == whom))
+    if action is not None:
+        wanted = wanted.where(audit.c.action == action)
+    if before is not None:
+        wanted = wanted.where(audit.c.id < before)
+    return await reading.rows(wanted)
 
 
 def reason_given(reason: str) -> str:

@@ -6,10 +6,11 @@ from fastapi import APIRouter, Query, Response
 
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
-from metering_proxy.api.paths import Name, TenantId
+from metering_proxy.api.paths import Name, TenantId, Whose
 from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
 from metering_proxy.marked import Marked
+from metering_proxy.notes import Notes
 from metering_proxy.quotas import Quotas
 from metering_proxy.tenant_side.listeners import Listeners
 from metering_proxy.tenants import Tenants
@@ -22,6 +23,7 @@ def router(
     quotas: Quotas,
     grants: Grants,
     marked: Marked,
+    notes: Notes,
 ) -> APIRouter:
     """The routes."""
     api = APIRouter()
@@ -65,6 +67,14 @@ def router(
     @api.get("/marks")
     async def all_marks(percent: Annotated[int, Query(ge=1, le=100)] = 50) -> wire.TenantMarks:
         return await marked.listed(percent)
+
+    @api.get("/audit")
+    async def noted(
+        tenant: Whose = None,
+        before: Annotated[str | None, Query(pattern=r"^[0-9a-zA-Z]{1,32}$")] = None,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    ) -> wire.Notes:
+        return await notes.listed(tenant, before, limit)
 
     @api.get("/tenants/{tenant}/grants")
     async def listed(tenant: TenantId) -> wire.Grants:

@@ -224,3 +224,20 @@ class OwnKeys(Shape):
     """A tenant's own keys."""
 
     keys: list[OwnKey]
+
+
+class Note(Shape):
+    """Something that an operator wants to find later: `stranger_key`, `quota_override`. `detail`: text or JSON."""
+
+    id: str
+    at: int
+    tenant: str
+    what: str
+    detail: str
+
+
+class Notes(Shape):
+    """Notes, newest first. `next`: what to ask for `before` to go on; null at the end."""
+
+    rows: list[Note]
+    next: str | None

@@ -94,7 +94,16 @@ async def _all(house: House, provider: s.ScriptedProvider, browser: Browser) -> 
     await _picture(ada.page, "usage", lambda: ada.page.goto(f"{house.url}/usage"))
     await _picture(ada.page, "account", lambda: ada.page.goto(f"{house.url}/account"))
     await _chain(house, admin)
-    for name in ("tenants", "spend", "requests", "providers", "fallbacks", "prices", "host"):
+    for name in (
+        "tenants",
+        "spend",
+        "requests",
+        "providers",
+        "fallbacks",
+        "prices",
+        "audit",
+        "host",
+    ):
         await admin.page.goto(f"{house.url}/admin/{name}")
         await _picture(admin.page, f"admin-{name}")
     await admin.page.goto(f"{house.url}/admin/requests?q=ada@example.org")

@@ -76,3 +76,11 @@ async def test_admin_finds_changes_and_suspends(gateway: Gateway) -> None:
         await until(lambda: stream.ended, timeout_s=2)
     assert (await root.visit(path)).status == 200
     await until(lambda: gateway.meter.tenants[theirs].version == 3)
+    for asked, rows in (
+        ("", 3),
+        ("q=ada@example.org", 2),
+        ("q=ADMIN@", 3),
+        ("act=plan.changed", 1),
+    ):
+        found = (await root.visit(f"/admin/audit?{asked}")).text
+        assert found.count('class="line quiet numbers"') == rows, asked

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy.engine import RowMapping
 
+from gateway.acts import ACTS
 from gateway.pages import report
 from gateway.pages.admin.tenants import plans
 from gateway.pages.grants import grants_or_none
@@ -19,29 +20,6 @@ from infra.kit import ids, money
 from infra.kit.errors import AlcoveError
 
 T = TypeVar("T")
-# What the audit calls them, and what an admin reads.
-_ACTS = {
-    "plan.changed": "Plan changed",
-    "quota.changed": "Quota changed",
-    "tenant.suspended": "Suspended",
-    "tenant.resumed": "Resumed",
-    "instance.stop": "Put to sleep",
-    "instance.wake": "Woken",
-    "storage.clearing": "Woken past its storage, to make room",
-    "egress.changed": "Way out changed",
-    "credit.given": "Credit given",
-    "credit.not_given": "Credit could not be given",
-    "credit.revoked": "Credit taken back",
-    "password_link.made": "Link for a new password made",
-    "password.set_by_link": "New password set by a link",
-    "api_key.made": "Key for a program made",
-    "api_key.rotated": "Key for a program rotated",
-    "api_key.revoked": "Key for a program revoked",
-    "own_key.set": "Own provider key set",
-    "own_key.removed": "Own provider key removed",
-    "prices.corrected": "Prices corrected",
-    "entries.exported": "Entries exported",
-}
 _OF_THE_ROW = (
     "email",
     "plan",
@@ -105,7 +83,7 @@ async def show(
         "ways_record": ways_record and ways_record.model_dump(),
         "keys": keys,
         "audit": [
-            {**entry, "action": _ACTS.get(entry["action"], entry["action"])} for entry in entries
+            {**entry, "action": ACTS.get(entry["action"], entry["action"])} for entry in entries
         ],
         "zone": zone_name,
         "problems": [problem] if problem else [],

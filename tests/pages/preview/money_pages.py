@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.pages.preview import samples as s
+from tests.pages.preview import samples_audit as audit
 from tests.pages.preview import samples_people as p
 
 ADMIN = {"account": s.ADMIN}
@@ -48,6 +49,16 @@ LIST: dict[str, Any] = {
     "next": "1.x",
     "first": True,
     "tenant": None,
+    "problems": [],
+}
+AUDIT: dict[str, Any] = {
+    "q": "",
+    "act": "",
+    "acts": [("admin.made", "Administrator made"), ("plan.changed", "Plan changed")],
+    "by": "",
+    "rows": audit.ACTS_DONE,
+    "next": "01k9z3e7m2q8x4v6t0aaaaaa03",
+    "first": True,
     "problems": [],
 }
 NO_VALUES = {"from_day": "", "to_day": "", "model": "", "whose": "", "reason": ""}
@@ -108,6 +119,12 @@ MONEY_PAGES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "/admin/requests": ("admin/requests.html", ADMIN | LIST),
+    "/admin/audit": ("admin/audit.html", ADMIN | AUDIT),
+    "/admin/audit/meter": (
+        "admin/audit.html",
+        ADMIN | AUDIT | {"by": "meter", "rows": audit.NOTED},
+    ),
+    "/admin/audit/none": ("admin/audit.html", ADMIN | AUDIT | {"rows": [], "act": "admin.made"}),
     "/admin/requests/failed": (
         "admin/requests.html",
         ADMIN | LIST | {"only": "failed", "rows": p.FAILED_CALLS, "next": None},
