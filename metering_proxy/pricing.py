@@ -214,6 +214,10 @@ class Usage:
         """The same where whatever was generated is images."""
         return replace(self, image_output=self.image_output + self.output, output=0)
 
+    def as_sound(self) -> "Usage":
+        """The same where whatever was generated is sound."""
+        return replace(self, audio_output=self.audio_output + self.output, output=0)
+
     def in_tier(self, tier: str | None) -> "Usage":
         """The same served in another tier."""
         return replace(self, tier=tier)

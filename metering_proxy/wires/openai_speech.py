@@ -1,10 +1,14 @@
-"""OpenAI speech, by the character (https://platform.openai.com/docs/api-reference/audio)."""
+"""OpenAI speech, by the character (https://platform.openai.com/docs/api-reference/audio).
+
+Where it comes as events, the last one counts tokens besides.
+"""
 
 import re
+from typing import Any
 
 from metering_proxy.pricing import Usage
-from metering_proxy.wires import answers, members, numbers
-from metering_proxy.wires.dialect import PLAIN, Dialect
+from metering_proxy.wires import answers, members, numbers, openai_usage
+from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
 from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
@@ -14,7 +18,7 @@ _MOST_CHARACTERS = 4_096
 
 
 class OpenAiSpeech:
-    """See wire.Wire. The answer is sound and says nothing of its cost: the request does."""
+    """See wire.Wire. Sound says nothing of its cost: the request does."""
 
     name = "openai_speech"
     shape: Shape = "openai"
@@ -48,7 +52,18 @@ class _Reader:
         self._counted = counted
 
     def event(self, data: bytes) -> bool:
+        event = self.found.event(data)
+        if at(event, "type") == "speech.audio.done":
+            self._done(at(event, "usage"))
+        elif at(event, "type") == "error":
+            self.found.fails(at(event, "error"))
         return False
+
+    def _done(self, usage: Any) -> None:
+        counted, names = self._counted or Usage(), openai_usage.RESPONSES
+        reading = openai_usage.read(usage, None, names=names) if isinstance(usage, dict) else None
+        told = reading.usage.as_sound() if reading else Usage()
+        self.found.usage, self.found.finished = told.with_units(counted.units, counted.unit), True
 
     def whole(self, body: bytes) -> None:
         if answers.is_refusal(body):

@@ -81,14 +81,22 @@ class _Reader:
             return
         # Text and subtitles say nothing of their cost.
         self.found.usage, self.found.finished = self._counted, True
-        self._usage(at(answers.read(body), "usage"))
+        answer = answers.read(body)
+        self._heard(at(answer, "duration"))
+        self._usage(at(answer, "usage"))
 
     def _usage(self, usage: Any) -> None:
         """Tokens where the model counts them, else the seconds that the provider heard."""
         if not isinstance(usage, dict):
             return
-        seconds = usage.get("seconds")
-        if isinstance(seconds, int | float) and 0 < seconds < 2**31:
-            self.found.usage = Usage(units=math.ceil(round(seconds * 1000, 3)), unit=UNIT)
-        elif (reading := openai_usage.read(usage, None, _DIALECT, _NAMES)) is not None:
+        if self._heard(usage.get("seconds")):
+            return
+        if (reading := openai_usage.read(usage, None, _DIALECT, _NAMES)) is not None:
             self.found.usage = reading.usage
+
+    def _heard(self, seconds: Any) -> bool:
+        """Whether that says how long the recording lasted, which then counts."""
+        said = type(seconds) in (int, float) and 0 < seconds < 2**31
+        if said:
+            self.found.usage = Usage(units=math.ceil(round(seconds * 1000, 3)), unit=UNIT)
+        return said
