@@ -10,6 +10,7 @@ from tests.sabotage.defects.money import MONEY
 from tests.sabotage.defects.pages import PAGES
 from tests.sabotage.defects.reaching import REACHING
 from tests.sabotage.defects.spawner import SPAWNER
+from tests.sabotage.defects.telling import TELLING
 from tests.sabotage.defects.wires import WIRES
 
 DEFECTS = [
@@ -19,6 +20,7 @@ DEFECTS = [
     *WIRES,
     *ANSWERS,
     *REACHING,
+    *TELLING,
     *EGRESS,
     *SPAWNER,
     *AGENT,
