@@ -6,6 +6,8 @@ from metering_proxy.wires.document import Document, invalid
 
 MOST_TOKENS = 10_000_000
 MOST_CHOICES = 128
+# A hundred times the largest context: whoever says more of one call has not counted.
+_MOST_TOLD = 1_000_000_000
 
 
 def count(document: Document, name: str, *, least: int = 1, most: int = MOST_TOKENS) -> int | None:
@@ -55,7 +57,7 @@ def told(value: Any) -> int | None:
         if not (_is_digits(value) or (type(value) is float and value.is_integer())):
             return None
         value = int(value)
-    return value if 0 <= value < 2**53 else None
+    return value if 0 <= value <= _MOST_TOLD else None
 
 
 def natural(value: Any) -> int:

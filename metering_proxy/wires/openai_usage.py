@@ -14,6 +14,9 @@ from metering_proxy.wires import numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.numbers import natural, told
 
+# A million dollars: no call has cost as much, and what has so many digits is an error of somebody's.
+_MOST_STATED_NANOS = 1_000_000 * money.NANOS_PER_USD
+
 
 @value
 class Names:
@@ -134,13 +137,15 @@ def is_garbled(usage: dict[str, Any], names: Names = CHAT) -> bool:
 
 
 def stated_cost(usage: dict[str, Any], dialect: Dialect) -> Fraction | None:
-    """The cost in nano-USD that a provider states, exactly as written; None where it states none above nothing."""
+    """The cost in nano-USD that a provider states, exactly as written; None where it states none above nothing,
+    or one that no call has."""
     if not dialect.cost_at:
         return None
     stated = _amount(at(usage, dialect.cost_at))
     if dialect.cost_added_if and at(usage, dialect.cost_added_if) is True:
         stated += _amount(at(usage, dialect.cost_added_at))
-    return stated * money.NANOS_PER_USD / dialect.cost_per_usd or None
+    nanos = stated * money.NANOS_PER_USD / dialect.cost_per_usd
+    return nanos if 0 < nanos <= _MOST_STATED_NANOS else None
 
 
 def _amount(value: Any) -> Fraction:

@@ -150,6 +150,8 @@ def test_cached_input_counts_towards_the_threshold() -> None:
         ({"cost": -1}, None),
         ({"cost": "free"}, None),
         ({"cost": True}, None),
+        ({"cost": 1e30}, None),
+        ({"cost": 1_000_001}, None),
         ({}, None),
     ],
     ids=str,
