@@ -18,7 +18,11 @@ _LASTED = Usage(units=11_000, unit="millisecond")
 _RECORDINGS = [
     ("aisix#868", {"usage": {"type": "duration", "seconds": 11}}, _LASTED),
     ("aisix#868 verbose", {"duration": 11.0, "segments": []}, _LASTED),
-    ("usage before duration", {"duration": 8.47, "usage": {"type": "duration", "seconds": 11}}, _LASTED),
+    (
+        "usage before duration",
+        {"duration": 8.47, "usage": {"type": "duration", "seconds": 11}},
+        _LASTED,
+    ),
     ("bifrost#7089", {"usage": {**_TOKENS, **_HEARD}}, Usage(input=1, audio_input=13, output=45)),
     ("nothing", {}, None),
     ("nonsense", {"duration": "long", "usage": {"seconds": -1}}, None),

@@ -11,6 +11,7 @@ from tests.sabotage.defects.pages import PAGES
 from tests.sabotage.defects.reaching import REACHING
 from tests.sabotage.defects.spawner import SPAWNER
 from tests.sabotage.defects.telling import TELLING
+from tests.sabotage.defects.told import TOLD
 from tests.sabotage.defects.wires import WIRES
 
 DEFECTS = [
@@ -19,6 +20,7 @@ DEFECTS = [
     *MONEY,
     *WIRES,
     *ANSWERS,
+    *TOLD,
     *REACHING,
     *TELLING,
     *EGRESS,
