@@ -186,4 +186,5 @@ async def once(
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
     return process.returncode or 0, (output or b"").decode(errors="replace")
