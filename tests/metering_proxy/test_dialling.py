@@ -115,7 +115,8 @@ async def test_name_that_turns_to_metadata_later_answers_no_call_and_costs_nothi
     answer = await tenant.chat()
     assert (answer.status, answer.headers["x-alcove-reason"]) == (503, "unreachable")
     assert b"models.example" not in answer.body
-    assert await named.rows("SELECT * FROM entry") == []
+    (entry,) = await named.entries(tenant)
+    assert (entry["outcome"], entry["cost_nanos"], entry["charge_nanos"]) == ("not_sent", 0, 0)
     assert len(scripted.requests) == 1  # the test alone
 
 
