@@ -71,8 +71,8 @@ class _Tx:
     def post(self, posting: Posting) -> None:
         """See `Tx.post`. Who holds the locks has counted right, and goes by the clock that it was given."""
         posting.calls = []
-        posted = await_only(self._raw.fetchval(_POST, *_arguments(posting, None)))
-        assert posted, "what is locked does not change"
+        if not await_only(self._raw.fetchval(_POST, *_arguments(posting, None))):
+            raise RuntimeError("what is locked was changed, so nothing was posted")
 
 
 class PostgresStore:
