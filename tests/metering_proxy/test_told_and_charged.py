@@ -12,6 +12,7 @@ from tests.metering_proxy.told import (
     chat,
     ended,
     events,
+    halted,
     messages,
     said,
     stop,
@@ -46,8 +47,7 @@ async def test_input_that_was_never_filled_in_is_estimated_alone(
 async def test_message_whose_end_was_not_counted_costs_about_what_was_passed_on(
     house: House, anthropic_tenant: Tenant, scripted: ScriptedProvider
 ) -> None:
-    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
-    body = messages(begun(input_tokens=25, output_tokens=1), *[said("x" * 100)] * 4, end)
+    body = messages(begun(input_tokens=25, output_tokens=1), *[said("x" * 100)] * 4, halted())
     scripted.then(reply=s.recorded(body))
     answer = await anthropic_tenant.message(stream=True)
     assert answer.body == body

@@ -10,17 +10,13 @@ import pytest
 
 from metering_proxy.pricing import Usage
 from tests.metering_proxy import told
-from tests.metering_proxy.told import begun, ended, messages, said
+from tests.metering_proxy.told import begun, ended, halted, messages, said
 
 _LONG = said("x" * 400)
 
 
 def _split(minutes: int, hour: int) -> dict[str, int]:
     return {"ephemeral_5m_input_tokens": minutes, "ephemeral_1h_input_tokens": hour}
-
-
-def _delta(**more: Any) -> dict[str, Any]:
-    return {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, **more}
 
 
 def _message(**usage: Any) -> bytes:
@@ -120,17 +116,15 @@ _MESSAGES = [
         messages(begun(input_tokens=0, output_tokens=0), said(), ended(output_tokens=12)),
         None,
     ),
-    ("end without usage", messages(begun(input_tokens=25, output_tokens=1), _LONG, _delta()), None),
+    ("end without usage", messages(begun(input_tokens=25, output_tokens=1), _LONG, halted()), None),
     (
         "end with null",
-        messages(begun(input_tokens=25, output_tokens=0), _LONG, _delta(usage=None)),
+        messages(begun(input_tokens=25, output_tokens=0), _LONG, halted(usage=None)),
         None,
     ),
     (
         "end in another's words",
-        messages(
-            begun(input_tokens=10, output_tokens=1), _LONG, _delta(usage={"completion_tokens": 4})
-        ),
+        messages(begun(input_tokens=10, output_tokens=1), _LONG, ended(completion_tokens=4)),
         None,
     ),
     ("litellm#37994", _message(input_tokens=0, output_tokens=0), Usage()),
@@ -149,7 +143,7 @@ _MESSAGES = [
         messages(
             begun(input_tokens=10, output_tokens=1),
             said(),
-            _delta(usage={"output_tokens": 4}),
+            ended(output_tokens=4),
             ended(output_tokens=9),
         ),
         Usage(input=10, output=9),

@@ -1,6 +1,7 @@
 """Usage is found in answers as each provider reports it, in buckets that do not overlap."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from metering_proxy.wires.anthropic_messages import AnthropicMessages
 from metering_proxy.wires.events import Splitter
 from metering_proxy.wires.openai_chat import OpenAiChat
 from metering_proxy.wires.wire import Found, Wire
+from tests.metering_proxy.told import ended
 
 _PROMPT_DETAILS = {"cached_tokens": 1024, "audio_tokens": 0}
 
 
-def _stream(wire: Wire, *events: dict[str, Any] | str) -> Found:
+def _stream(wire: Wire, *events: Mapping[str, Any] | str) -> Found:
     reader = wire.reader()
     for event in events:
         reader.event(event.encode() if isinstance(event, str) else json.dumps(event).encode())
@@ -147,10 +149,6 @@ def _start(**usage: Any) -> dict[str, Any]:
     return {"type": "message_start", "message": {"model": "claude-sonnet-4-5", "usage": usage}}
 
 
-def _delta(**usage: Any) -> dict[str, Any]:
-    return {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}
-
-
 def test_anthropic_usage_is_cumulative_and_writes_are_split_by_lifetime() -> None:
     start = _start(
         input_tokens=25,
@@ -160,7 +158,7 @@ def test_anthropic_usage_is_cumulative_and_writes_are_split_by_lifetime() -> Non
         output_tokens=1,
         service_tier="standard",
     )
-    found = _stream(AnthropicMessages(), start, _delta(output_tokens=15), {"type": "message_stop"})
+    found = _stream(AnthropicMessages(), start, ended(output_tokens=15), {"type": "message_stop"})
     assert found.usage == Usage(25, 2000, 600, 400, 15, tier="standard")
     assert (found.model, found.finished) == ("claude-sonnet-4-5", True)
 
@@ -172,19 +170,19 @@ def test_anthropic_writes_beyond_the_split_are_added() -> None:
         cache_creation={"ephemeral_5m_input_tokens": 600, "ephemeral_1h_input_tokens": 400},
     )
     found = _stream(
-        AnthropicMessages(), start, _delta(cache_creation_input_tokens=5000, output_tokens=15)
+        AnthropicMessages(), start, ended(cache_creation_input_tokens=5000, output_tokens=15)
     )
     assert found.usage == Usage(25, 2000, 4600, 400, 15)
 
 
 def test_anthropic_zero_does_not_replace_a_number() -> None:
-    late = _delta(input_tokens=0, output_tokens=5, server_tool_use={"web_search_requests": 2})
+    late = ended(input_tokens=0, output_tokens=5, server_tool_use={"web_search_requests": 2})
     found = _stream(AnthropicMessages(), _start(input_tokens=9, output_tokens=1), late)
     assert found.usage == Usage(input=9, output=5, web_searches=2)
 
 
 def test_anthropic_input_given_only_at_the_end_counts() -> None:
-    late = _delta(input_tokens=4522, cache_creation_input_tokens=4511, output_tokens=5)
+    late = ended(input_tokens=4522, cache_creation_input_tokens=4511, output_tokens=5)
     found = _stream(AnthropicMessages(), _start(input_tokens=0, output_tokens=0), late)
     assert found.usage is not None
     assert found.usage.total == 9038

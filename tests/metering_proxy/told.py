@@ -51,8 +51,13 @@ def begun(**usage: Any) -> Json:
 
 
 def ended(**usage: Any) -> Json:
-    """Anthropic's event with the end of the answer."""
-    return {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}
+    """Anthropic's event with the end of the answer and its usage."""
+    return halted(usage=usage)
+
+
+def halted(**more: Any) -> Json:
+    """Anthropic's event with the end of the answer, and nothing of its usage unless that is in `more`."""
+    return {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, **more}
 
 
 def said(text: str = "hello") -> Json:
