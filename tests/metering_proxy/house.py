@@ -178,6 +178,11 @@ class House:
         )
         return sum(row["held"] for row in windows) + len(running)
 
+    async def held_at_first(self) -> int:
+        """What the only call that there was held of its charge before it was sent, in nanos."""
+        [row] = await self.rows("SELECT charge_held_nanos FROM reservation")
+        return int(row["charge_held_nanos"])
+
     async def verdict(self) -> Verdict:
         """What the proof of the ledger says."""
         return await verify(self.db)

@@ -21,11 +21,6 @@ def _response(tier: str) -> Reply:
     return Reply(body={**whole, "service_tier": tier})
 
 
-async def _held(house: House) -> int:
-    [row] = await house.rows("SELECT charge_held_nanos FROM reservation")
-    return int(row["charge_held_nanos"])
-
-
 # gpt-5 in the plain tier: $1.25 and $10 a million; priority is twice as dear, flex half.
 @pytest.mark.parametrize(
     ("asked", "named", "factor"),
@@ -63,7 +58,7 @@ async def test_answer_that_is_cut_is_estimated_at_its_tier_or_the_dearest_it_may
     assert (entry["outcome"], entry["estimated"], entry["output_tokens"]) == ("cut", 1, 100)
     plain = entry["input_tokens"] * 1_250 + 100 * 10_000
     assert entry["cost_nanos"] == plain * factor
-    assert entry["cost_nanos"] <= await _held(house)
+    assert entry["cost_nanos"] <= await house.held_at_first()
 
 
 async def test_recovery_of_a_lost_call_estimates_at_the_dearest_tier_it_may_have_had(

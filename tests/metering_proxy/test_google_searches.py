@@ -69,11 +69,6 @@ def test_searches_of_a_stream_are_counted_wherever_they_stand() -> None:
     assert (reader.found.usage.web_searches, reader.found.finished) == (3, True)
 
 
-async def _held(house: House) -> int:
-    [row] = await house.rows("SELECT charge_held_nanos FROM reservation")
-    return int(row["charge_held_nanos"])
-
-
 # $35 a thousand prompts, or $14 a thousand searches, beside 40 tokens in and 20 out.
 @pytest.mark.parametrize(
     ("model", "queries", "nanos", "overrun"),
@@ -116,7 +111,7 @@ async def test_google_searches_are_paid_as_the_models_price_counts_them(
     assert (await tenant.post(path, body)).status == 200
     [entry] = await house.entries(tenant)
     assert (entry["cost_nanos"], entry["overrun"], entry["estimated"]) == (nanos, overrun, 0)
-    assert entry["cost_nanos"] <= await _held(house)
+    assert entry["cost_nanos"] <= await house.held_at_first()
     assert json.loads(entry["parts"]).get("web_searches", 0) == queries
 
 

@@ -53,14 +53,9 @@ async def test_tier_that_was_served_is_paid_not_the_one_that_was_asked_for(
     assert (await tenant.post("/v1/responses", body)).status == 200
     [entry] = await house.entries(tenant)
     assert (entry["cost_nanos"], entry["charge_nanos"]) == (nanos, nanos)
-    assert entry["cost_nanos"] <= await _held(house)
+    assert entry["cost_nanos"] <= await house.held_at_first()
     unpriced = house.meter.metrics.registry.get_sample_value("meter_unpriced_total")
     assert unpriced == (served == "turbo")
-
-
-async def _held(house: House) -> int:
-    [row] = await house.rows("SELECT charge_held_nanos FROM reservation")
-    return int(row["charge_held_nanos"])
 
 
 async def test_searches_are_held_before_and_paid_after(
@@ -88,7 +83,7 @@ async def test_searches_are_held_before_and_paid_after(
     assert (await tenant.post("/v1/messages", body)).status == 200
     [entry] = await house.entries(tenant)
     assert entry["cost_nanos"] == 35_550_000
-    assert await _held(house) >= 30_000_000 + 500 * 15_000
+    assert await house.held_at_first() >= 30_000_000 + 500 * 15_000
 
 
 @pytest.mark.parametrize(("tokens", "nanos"), [(200_000, 250_100_000), (200_001, 500_152_500)])
