@@ -1,6 +1,8 @@
 """`/connections/{id}/…`: the token goes to its own origin and nowhere else, and the caller never sees it."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -70,29 +72,33 @@ async def test_redirect_is_passed_on_and_never_followed(there: There, service: O
     assert set(there.names.asked) == {NAME}
 
 
-async def test_answer_streams_as_it_comes(there: There, service: Origin) -> None:
+@asynccontextmanager
+async def _under_way(
+    there: There, service: Origin
+) -> AsyncIterator[tuple[aiohttp.ClientResponse, asyncio.Event]]:
+    """An answer whose first five bytes have come, and the gate behind which its last four wait."""
     service.answer = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfirst"
-    service.gate = asyncio.Event()
+    service.gate = gate = asyncio.Event()
     headers = {"authorization": f"Bearer {there.mine.key}"}
     url = "http://localhost/connections/hub/sse"
     async with there.mine.session.get(url, headers=headers) as response:
         assert await response.content.readexactly(5) == b"first"
-        service.gate.set()
+        yield response, gate
+
+
+async def test_answer_streams_as_it_comes(there: There, service: Origin) -> None:
+    async with _under_way(there, service) as (response, gate):
+        gate.set()
         assert await response.content.read() == b"last"
 
 
 async def test_answer_under_way_is_cut_when_its_tenant_is_suspended(
     there: There, service: Origin
 ) -> None:
-    service.answer = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nfirst"
-    service.gate = asyncio.Event()
-    headers = {"authorization": f"Bearer {there.mine.key}"}
-    url = "http://localhost/connections/hub/sse"
-    async with there.mine.session.get(url, headers=headers) as response:
-        assert await response.content.readexactly(5) == b"first"
+    async with _under_way(there, service) as (response, gate):
         state = wire.TenantState(plan="free", status="suspended", version=9)
         await there.house.client.put_tenant(there.mine.id, state)
-        service.gate.set()
+        gate.set()
         with pytest.raises(aiohttp.ClientError):
             await response.content.read()
 
