@@ -101,6 +101,15 @@ async def measured(at: Working, who: str) -> None:
     await at.spawner.drivers.settled(who)
 
 
+async def filled(home: House, at: Working, who: str, file_bytes: int) -> Path:
+    """A file of that length that the tenant wrote when it was ready, and what followed; where it is."""
+    await at.ready(who)
+    much = home.data(who) / "much"
+    much.write_bytes(b"x" * file_bytes)
+    await measured(at, who)
+    return much
+
+
 def level(at: Working, name: str) -> float:
     found = at.spawner.base.metrics.registry.get_sample_value(
         "spawner_storage_tenants", {"level": name}
@@ -144,10 +153,7 @@ async def test_tenant_sleeps_and_is_told_when_its_storage_is_full_and_wakes_with
 async def test_tenant_wakes_again_when_its_storage_was_cleared(home: House) -> None:
     who = tenant()
     async with home.work(runtime_class=Fat, poll_s=3600) as at:
-        await at.ready(who)
-        much = home.data(who) / "much"
-        much.write_bytes(b"x" * 2_000_000)
-        await measured(at, who)
+        much = await filled(home, at, who, 2_000_000)
         with pytest.raises(AlcoveError):
             await at.client.wake(who, "message")
         much.unlink()
@@ -160,10 +166,7 @@ async def test_owner_has_a_while_to_delete_and_goes_on_when_there_is_room_again(
 ) -> None:
     who, clock = tenant(), FakeClock(time.time_ns() // 1_000_000)
     async with home.work(runtime_class=Fat, poll_s=3600, clock=clock) as at:
-        await at.ready(who)
-        much = home.data(who) / "much"
-        much.write_bytes(b"x" * 1_100_000)
-        await measured(at, who)
+        much = await filled(home, at, who, 1_100_000)
         assert (await at.client.clear(who)).clearing_until_at == clock.now_at() + 900_000
         assert (await at.client.instance(who)).state == "stopped", "it is not woken by that"
         await at.ready(who)
@@ -180,9 +183,7 @@ async def test_owner_has_a_while_to_delete_and_goes_on_when_there_is_room_again(
 async def test_tenant_sleeps_again_when_nothing_was_deleted_in_time(home: House) -> None:
     who, clock = tenant(), FakeClock(time.time_ns() // 1_000_000)
     async with home.work(runtime_class=Fat, poll_s=3600, clock=clock) as at:
-        await at.ready(who)
-        (home.data(who) / "much").write_bytes(b"x" * 1_100_000)
-        await measured(at, who)
+        await filled(home, at, who, 1_100_000)
         await at.client.clear(who)
         await at.ready(who)
         clock.jump(-3600)  # the while is a length of time
@@ -200,10 +201,7 @@ async def test_tenant_sleeps_again_when_nothing_was_deleted_in_time(home: House)
 async def test_nobody_is_awake_past_the_ceiling_while_they_delete(home: House) -> None:
     who = tenant()
     async with home.work(runtime_class=Fat, poll_s=3600) as at:
-        await at.ready(who)
-        much = home.data(who) / "much"
-        much.write_bytes(b"x" * 1_100_000)
-        await measured(at, who)
+        much = await filled(home, at, who, 1_100_000)
         await at.client.clear(who)
         await at.ready(who)
         much.write_bytes(b"x" * 1_300_000)
