@@ -17,6 +17,7 @@ from gateway.accounts import addresses
 from gateway.models import account, tenant
 from infra.kit.db import Database, Reading
 from infra.kit.errors import AlcoveError
+from infra.kit.ids import is_tenant_id
 from metering_proxy import wire as meter_wire
 from metering_proxy.client import MeterClient
 from spawner import wire as spawner_wire
@@ -131,6 +132,10 @@ class Directory:
                 select(tenant.c.id).join(account, account.c.id == tenant.c.account_id).where(mine)
             )
         return found
+
+    async def find(self, asked: str) -> str | None:
+        """The tenant that an admin typed, by its id or by its account's address."""
+        return asked if is_tenant_id(asked) else await self.tenant_of(asked)
 
     async def _ours(self, query: Query) -> list[str]:
         """Ids that the gateway's own filters leave, in its order where it leads."""

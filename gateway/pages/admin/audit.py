@@ -28,7 +28,7 @@ async def listing(
     if before and not ids.is_ulid(before):
         return see_other(request, "/admin/audit")
     of_meter = by == "meter"
-    tenant = await _tenant(here, asked) if asked else None
+    tenant = await here.directory.find(asked) if asked else None
     context: dict[str, Any] = {
         "q": asked,
         "act": act if act in ACTS and not of_meter else "",
@@ -88,9 +88,3 @@ async def _noted(here: Parts, tenant: str | None, before: str, context: dict[str
         for row in found.rows
     ]
     context["next"] = found.next
-
-
-async def _tenant(here: Parts, asked: str) -> str | None:
-    if ids.is_tenant_id(asked):
-        return asked
-    return await here.directory.tenant_of(asked)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from gateway.pages.render import page, see_other
 from gateway.web.identity import admin
-from gateway.web.parts import Parts, parts
+from gateway.web.parts import parts
 from infra.kit import ids
 from infra.kit.errors import AlcoveError
 
@@ -25,7 +25,7 @@ async def listing(request: Request, q: str = "", before: str = "", only: str = "
     here, asked = parts(request), q.strip()[:254]
     if ids.is_ulid(asked):
         return see_other(request, f"/admin/requests/{asked}")
-    tenant = await _tenant(here, asked) if asked else None
+    tenant = await here.directory.find(asked) if asked else None
     context: dict[str, Any] = {
         "q": asked,
         "only": "failed" if only == "failed" else "",
@@ -68,9 +68,3 @@ async def detail(request: Request, call: str) -> Response:
         "problems": [],
     }
     return await page(request, "admin/request.html", context)
-
-
-async def _tenant(here: Parts, asked: str) -> str | None:
-    if ids.is_tenant_id(asked):
-        return asked
-    return await here.directory.tenant_of(asked)
