@@ -61,10 +61,8 @@ async def _done(here: Parts, tenant: str | None, before: str, context: dict[str,
             action=context["act"] or None,
             before=before or None,
         )
-    context["next"] = found[-1]["id"] if len(found) > audit.PAGE else None
     shown = found[: audit.PAGE]
-    if context["next"]:
-        context["next"] = shown[-1]["id"]
+    context["next"] = shown[-1]["id"] if len(found) > len(shown) else None
     context["rows"] = [
         {**row, "action": ACTS.get(row["action"], row["action"]), "detail": None} for row in shown
     ]

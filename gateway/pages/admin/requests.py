@@ -22,13 +22,13 @@ async def listing(request: Request, q: str = "", before: str = "", only: str = "
 
     `only` = `failed`: those that came to no good end.
     """
-    here, asked = parts(request), q.strip()[:254]
+    here, asked, failed = parts(request), q.strip()[:254], only == "failed"
     if ids.is_ulid(asked):
         return see_other(request, f"/admin/requests/{asked}")
     tenant = await here.directory.find(asked) if asked else None
     context: dict[str, Any] = {
         "q": asked,
-        "only": "failed" if only == "failed" else "",
+        "only": "failed" if failed else "",
         "rows": [],
         "next": None,
         "first": not before,
@@ -39,7 +39,6 @@ async def listing(request: Request, q: str = "", before: str = "", only: str = "
         context["problems"] = [_NOBODY]
         return await page(request, "admin/requests.html", context)
     try:
-        failed = only == "failed"
         found = await here.meter.requests(tenant=tenant, before=before or None, failed=failed)
     except AlcoveError as error:
         if error.code == "invalid":
