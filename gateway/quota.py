@@ -82,6 +82,13 @@ class View:
         }
 
 
+def nearness(percent: int) -> Literal["ok", "near", "low"]:
+    """How close `percent` of a limit is to it, while it is not used up."""
+    if percent >= 95:
+        return "low"
+    return "near" if percent >= 80 else "ok"
+
+
 def view(quota: wire.Quota) -> View:
     """The view of the meter's answer: 100 % only when the plan's money is used up.
 
@@ -95,13 +102,9 @@ def view(quota: wire.Quota) -> View:
         percent = 100
     else:
         percent = max(0, spent * 100 // limit)
-    level: Level = "ok"
+    level: Level = nearness(percent)
     if percent >= 100:
         level = "credit" if quota.credit_nanos > 0 else "out"
-    elif percent >= 95:
-        level = "low"
-    elif percent >= 80:
-        level = "near"
     return View(
         quota.plan,
         limit,

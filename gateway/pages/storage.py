@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from gateway.pages.render import see_other
-from gateway.quota import GLANCE_S
+from gateway.quota import GLANCE_S, nearness
 from gateway.tenants import audit
 from gateway.web.identity import Person, actor, signed_in, written_by_our_page
 from gateway.web.parts import Parts, parts
@@ -15,7 +15,6 @@ from infra.kit.errors import AlcoveError
 router = APIRouter(
     prefix="/account/storage", dependencies=[Depends(signed_in), Depends(written_by_our_page)]
 )
-_NEAR, _LOW = 80, 95  # percent
 
 
 @router.post("/clearing")
@@ -59,12 +58,6 @@ async def stored_or_none(here: Parts, tenant: str) -> dict[str, Any] | None:
         "stored_bytes": stored_bytes,
         "limit_bytes": limit_bytes,
         "percent": percent,
-        "level": "out"
-        if is_full
-        else "low"
-        if percent >= _LOW
-        else "near"
-        if percent >= _NEAR
-        else "ok",
+        "level": "out" if is_full else nearness(percent),
         "clearing_until_at": until_at if until_at and until_at > here.clock.now_at() else None,
     }
