@@ -92,9 +92,8 @@ class Recovery:
         hashed = await self._passwords.hash(password)
         async with self._db.transaction() as tx:
             await one_time.use(tx, password_link, token)
-            await doors.must_be_active(
-                tx, owner["account_id"]
-            )  # it may have been suspended meanwhile
+            # Once more: it may have been suspended while the password was hashed.
+            await doors.must_be_active(tx, owner["account_id"])
             await tx.execute(
                 update(account)
                 .where(account.c.id == owner["account_id"])
