@@ -22,31 +22,25 @@ export function relative(at, now = Date.now(), locale = "en") {
   return format.format(Math.round(seconds / size), unit);
 }
 
-/** "1 December 2026 at 01:00 CET": the whole moment, its zone named. */
-export function absolute(at, zone = undefined, locale = "en-GB") {
-  return new Intl.DateTimeFormat(locale, {
+const moment = (at, zone, locale, shape) =>
+  new Intl.DateTimeFormat(locale, {
     day: "numeric",
-    month: "long",
     year: "numeric",
     hour: "2-digit",
     minute: "2-digit",
     timeZone: zone,
     timeZoneName: "short",
+    ...shape,
   }).format(at);
+
+/** "1 December 2026 at 01:00 CET": the whole moment, its zone named. */
+export function absolute(at, zone = undefined, locale = "en-GB") {
+  return moment(at, zone, locale, { month: "long" });
 }
 
 /** "1 Dec 2026, 01:00:09 CET": to the second, for what is looked up in logs beside it. */
 export function exact(at, zone = undefined, locale = "en-GB") {
-  return new Intl.DateTimeFormat(locale, {
-    day: "numeric",
-    month: "short",
-    year: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    timeZone: zone,
-    timeZoneName: "short",
-  }).format(at);
+  return moment(at, zone, locale, { month: "short", second: "2-digit" });
 }
 
 /** The heading a conversation stands under: "Today", "Yesterday", a weekday, a month. */
