@@ -27,7 +27,8 @@ export function segments(text, tools) {
   return parts;
 }
 
-const KEPT = "What had been written is kept.";
+/** That what was written before the end is still there; null when nothing was. */
+const keptWords = (message) => (message.text || message.tools?.length ? "What had been written is kept." : null);
 
 /** What to say of a turn that did not end well; null when there is nothing to say. */
 export function endingWords(message, quota = null) {
@@ -36,7 +37,7 @@ export function endingWords(message, quota = null) {
       kind: "",
       shape: { icon: "square" },
       title: "You stopped this answer.",
-      text: message.text || message.tools?.length ? KEPT : "Nothing had been written.",
+      text: keptWords(message) ?? "Nothing had been written.",
       retry: "Answer again",
     };
   if (message.state === "expired")
@@ -53,7 +54,7 @@ export function endingWords(message, quota = null) {
       shape: { icon: "unplug" },
       title: "The answer was interrupted.",
       text: "Your assistant was restarted while it wrote.",
-      kept: message.text || message.tools?.length ? KEPT : null,
+      kept: keptWords(message),
       retry: "Answer again",
     };
   }
