@@ -192,6 +192,17 @@ async def test_places_fade_only_where_there_are_more_of_them(tab: Tab) -> None:
     await expect(strip).not_to_have_class(faded)
 
 
+async def test_a_table_still_fades_when_it_was_sorted_in_place(tab: Tab) -> None:
+    await tab.page.set_viewport_size({"width": 800, "height": 844})
+    page = await tab.go("/admin/tenants")
+    fades = re.compile("more-after")
+    await expect(page.locator("#tenants .table-wrap")).to_have_class(fades)
+    await page.locator("#tenants th a").first.click()
+    await expect(page.locator("#tenants th[aria-sort]").first).to_be_visible()
+    await page.wait_for_url(re.compile("sort=email"))
+    await expect(page.locator("#tenants .table-wrap")).to_have_class(fades)
+
+
 async def test_current_place_is_in_sight_on_a_phone(tab: Tab) -> None:
     await tab.page.set_viewport_size({"width": 390, "height": 844})
     for place in ("tenants", "providers", "prices", "host"):

@@ -27,17 +27,22 @@ function drawTimes(root) {
   }
 }
 
-/** What scrolls sideways fades out on the side where there is more of it. */
+const STRIPS = ".site-nav, .sub-nav, .table-wrap";
+
+function fade(strip) {
+  const from = Math.abs(strip.scrollLeft);
+  strip.classList.toggle("more-before", from > 1);
+  strip.classList.toggle("more-after", from + strip.clientWidth < strip.scrollWidth - 1);
+}
+
+const stripSizes = new ResizeObserver((entries) => entries.forEach((entry) => fade(entry.target)));
+
+/** What scrolls sideways fades out on the side where there is more of it. May be called again for what came later. */
 function bindSideways(root) {
-  for (const strip of root.querySelectorAll(".site-nav, .sub-nav, .table-wrap")) {
-    const look = () => {
-      const from = Math.abs(strip.scrollLeft);
-      strip.classList.toggle("more-before", from > 1);
-      strip.classList.toggle("more-after", from + strip.clientWidth < strip.scrollWidth - 1);
-    };
-    strip.addEventListener("scroll", look, { passive: true });
-    new ResizeObserver(look).observe(strip);
-    look();
+  for (const strip of root.querySelectorAll(STRIPS)) {
+    strip.onscroll = () => fade(strip);
+    stripSizes.observe(strip);
+    fade(strip);
   }
 }
 
@@ -155,4 +160,7 @@ bindSideways(document);
 document.querySelector(".sub-nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 drawTimes(document);
 setInterval(() => drawTimes(document), 30_000);
-document.addEventListener("htmx:after:swap", () => drawTimes(document));
+document.addEventListener("htmx:after:swap", () => {
+  drawTimes(document);
+  bindSideways(document);
+});
