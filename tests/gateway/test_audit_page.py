@@ -9,6 +9,7 @@ from gateway.tenants.audit import Actor
 from infra.kit import ids
 from metering_proxy import wire
 from tests.gateway.conftest import Gateway
+from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
 
@@ -18,6 +19,10 @@ NOTED_AT = 1_700_000_000_000
 
 
 async def _write(gateway: Gateway, action: str, **told: str | None) -> None:
+    """One row, later than all before it: rows of one millisecond stand in no order."""
+    clock = gateway.parts.clock
+    asked_at = clock.now_at()
+    await until(lambda: clock.now_at() > asked_at)
     async with gateway.parts.db.transaction() as tx:
         await audit.write(tx, OTHER, action, **told)
 
