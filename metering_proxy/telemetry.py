@@ -133,7 +133,7 @@ class Telemetry:
             ("input", usage.input + usage.audio_input + usage.image_input),
             ("cache_read", usage.cached),
             ("cache_write", usage.cache_write_5m + usage.cache_write_1h),
-            ("output", usage.output + usage.audio_output + usage.image_output),
+            ("output", usage.generated),
         ):
             if tokens:
                 self.count(self.tokens, kind, by=tokens)
