@@ -150,11 +150,10 @@ def _price(model: str, kind: Kind, row: dict[str, Any]) -> Price:
 def _searches(row: dict[str, Any]) -> dict[str, Any]:
     """How searches are counted (Price.search_per, Price.searches_most)."""
     per, most = row.get("web_search_per", "search"), row.get("web_search_most")
-    if per not in get_args(SearchPer):
-        raise ValueError(f"web_search_per: {per!r} is none of {', '.join(get_args(SearchPer))}")
-    if most is not None and (type(most) is not int or most < 1):
-        raise ValueError("web_search_most is a whole number above 0")
-    return {"search_per": per, "searches_most": most}
+    return {
+        "search_per": _one_of(per, get_args(SearchPer)),
+        "searches_most": None if most is None else _count(most),
+    }
 
 
 def _units(row: dict[str, Any]) -> dict[str, Fraction]:
