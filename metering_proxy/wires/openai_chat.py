@@ -148,12 +148,11 @@ class _Reader:
 
     def whole(self, body: bytes) -> None:
         answer = answers.read(body)
-        choices = _choices(answer or {})
         self.found.judge(answer, "choices", "usage")
-        self.found.failed = self.found.failed or any(map(_failed, choices))
         if answer is None:
             return
-        self.found.failed = self.found.failed or _is_error(answer)
+        choices = _choices(answer)
+        self.found.failed = self.found.failed or _is_error(answer) or any(map(_failed, choices))
         self._read(answer)
         self.found.finished = bool(choices)
         for choice in choices:
