@@ -107,7 +107,8 @@ class _Reader:
         if kind in _ENDINGS:
             self._response(event.get("response"))
             self.found.finished = self.found.usage is not None
-            self.found.failed = "failed" in (kind[9:], at(event, "response.status"))
+            broken = kind == "response.failed" or at(event, "response.status") == "failed"
+            self.found.failed = broken
             self.found.complaint = answers.word(at(event, "response.error"))
         elif kind in ("error", "response.error"):
             self.found.fails(event)
