@@ -3,8 +3,6 @@
 `entry` is append-only: its migration adds triggers that refuse UPDATE and DELETE.
 """
 
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -174,7 +172,6 @@ reservation = Table(
 
 # Calls that came to no good end. In these very words, or no database finds the index of them.
 FAILED = text("kind = 'usage' AND outcome NOT IN ('complete', 'left')")
-_ONLY_FAILED: dict[str, Any] = {"sqlite_where": FAILED, "postgresql_where": FAILED}
 
 # The ledger. `kind`: usage, attempt (failed before another was made), or correction_n with signed differences.
 entry = Table(
@@ -200,9 +197,7 @@ entry = Table(
     _int("cache_read_tokens"),
     _int("cache_write_tokens"),
     _int("output_tokens"),
-    Column(
-        "parts", Text, nullable=False
-    ),  # JSON: every bucket that was priced, the tier, a failure
+    Column("parts", Text, nullable=False),  # JSON: each bucket that was priced, tier, failure
     Column("markup_ppm", Integer, nullable=False),
     _int("cost_nanos"),
     _int("charge_nanos"),
@@ -210,7 +205,13 @@ entry = Table(
     Column("grant_nanos", BigInteger, nullable=False, server_default="0"),  # of charge_nanos
     Index("ix_entry_account_started", "account", "started_at"),
     Index("ix_entry_started", "started_at"),
-    Index("ix_entry_failed", "started_at", "request_id", **_ONLY_FAILED),
+    Index(
+        "ix_entry_failed",
+        "started_at",
+        "request_id",
+        sqlite_where=FAILED,
+        postgresql_where=FAILED,
+    ),
 )
 
 # Money that a tenant has beside its plan, spent soonest expiry first once the plan's is used up.
