@@ -121,7 +121,7 @@ def _filled(usage: dict[str, Any], names: Names) -> dict[str, Any]:
     cached, both = read + written, prompt + natural(usage.get(names.output))
     if cached and (total == both + cached or cached > prompt):
         cache = {"cached_tokens": read, "cache_write_tokens": written}
-        return {**usage, names.input: prompt + read + written, names.input_details: cache}
+        return {**usage, names.input: prompt + cached, names.input_details: cache}
     return usage
 
 
