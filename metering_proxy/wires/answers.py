@@ -9,8 +9,7 @@ import orjson
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,47}")
 _PAGE = re.compile(rb"\s*<(?:!doctype|html)\b", re.IGNORECASE)
-
-
+# A longer body that is no strict JSON stays unread: the slow reader holds up every other call.
 _MOST_LOOSE_BYTES = 1024 * 1024
 
 
