@@ -5,7 +5,7 @@ is refused with the whole file, since what is guessed here is billed.
 """
 
 import tomllib
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
@@ -209,9 +209,9 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
-def _one_of(value: Any, known: Container[T]) -> T:
+def _one_of(value: Any, known: Collection[T]) -> T:
     if value not in known:
-        raise ValueError(f"{value!r} is not known")
+        raise ValueError(f"{value!r} is none of {', '.join(map(str, known))}")
     found: T = value
     return found
 
