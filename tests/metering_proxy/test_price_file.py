@@ -47,8 +47,8 @@ PRICES = {
 HEADS = {
     ("id", '""'): "not a text",
     ("id", "5"): "not a text",
-    ("provider", '"opneai"'): "not known",
-    ("kind", '"chta"'): "not known",
+    ("provider", '"opneai"'): "none of openai, anthropic",
+    ("kind", '"chta"'): "none of chat, ",
     ("aliases", '"gpt"'): "not a list",
     ("aliases", '["M"]'): "twice",
     ("context_tokens", '"big"'): "whole number",
