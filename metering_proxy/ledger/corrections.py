@@ -11,8 +11,8 @@ import orjson
 from metering_proxy import models
 from metering_proxy.ledger import entries, moves
 from metering_proxy.ledger.ops import Correct, Settle
-from metering_proxy.ledger.sheet import Sheet
 from metering_proxy.ledger.tx import Tx
+from metering_proxy.ledger.unit_of_work import UnitOfWork
 
 REPRICED = "repriced"
 
@@ -23,12 +23,12 @@ _SUMS = (
 )
 
 
-def late(sheet: Sheet, op: Settle) -> bool:
+def late(work: UnitOfWork, op: Settle) -> bool:
     """What a call really used, told after it had been charged by estimate; once."""
-    found = sheet.reservation(op.request_id)
+    found = work.reservation(op.request_id)
     if found is None or found.row["state"] != "charged_estimate" or op.estimated:
         return False
-    ended, tx = found.row, sheet.written()
+    ended, tx = found.row, work.written()
     if _told_late(tx, op.request_id):
         return False
     count, input_tokens, output_tokens, cost, charge = _sums(tx, op.request_id, ended["attempt"])
@@ -40,16 +40,16 @@ def late(sheet: Sheet, op: Settle) -> bool:
     difference = replace(
         op, usage=usage, cost_nanos=op.cost_nanos - cost, charge_nanos=op.charge_nanos - charge
     )
-    entries.enter(sheet, ended, difference, kind=f"correction_{count}")
+    entries.enter(work, ended, difference, kind=f"correction_{count}")
     nothing_held = [[*window[:3], 0, *window[4:]] for window in orjson.loads(ended["windows"])]
     moved = {**ended, "windows": orjson.dumps(nothing_held), "grants": "[]"}
-    moves.move(sheet, moved, charge=difference.charge_nanos, tokens=usage.total)
+    moves.move(work, moved, charge=difference.charge_nanos, tokens=usage.total)
     return True
 
 
-def correct(sheet: Sheet, op: Correct) -> bool:
+def correct(work: UnitOfWork, op: Correct) -> bool:
     """See `Correct`. The entries that stand are not touched."""
-    tx = sheet.written()
+    tx = work.written()
     count, _, _, cost, charge = _sums(tx, op.request_id, op.attempt)
     if not count or (cost, charge) != (op.was_cost_nanos, op.was_charge_nanos):
         return False
@@ -71,10 +71,10 @@ def correct(sheet: Sheet, op: Correct) -> bool:
         "charge_nanos": op.charge_nanos - charge,
         "grant_nanos": 0,
     }
-    sheet.enter(values)
+    work.enter(values)
     key = (first["account"], "charge_month", first["month_start_at"])
-    sheet.load((), [key], ())
-    month = sheet.window(key)
+    work.load((), [key], ())
+    month = work.window(key)
     assert month is not None
     month.spent += op.charge_nanos - charge
     return True

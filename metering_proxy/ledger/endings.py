@@ -9,53 +9,53 @@ from infra.kit import money
 from metering_proxy.ledger import corrections, entries, moves
 from metering_proxy.ledger.holds import columns
 from metering_proxy.ledger.ops import Renew, Reroute, Settle, Sweep, Swept
-from metering_proxy.ledger.sheet import Sheet
+from metering_proxy.ledger.unit_of_work import UnitOfWork
 from metering_proxy.pricing import Usage
 
 # Output that a process may have forwarded after its last renewal: 20 s at 100 tokens a second.
 RENEWAL_TOKENS = 2_000
 
 
-def renew(sheet: Sheet, op: Renew) -> bool:
+def renew(work: UnitOfWork, op: Renew) -> bool:
     """Prolongs leases and writes down what was forwarded."""
     for request_id, seen in op.seen:
-        sheet.renew(request_id, seen)
+        work.renew(request_id, seen)
     return True
 
 
-def release(sheet: Sheet, request_id: str) -> bool:
+def release(work: UnitOfWork, request_id: str) -> bool:
     """Gives a hold back uncharged; False where the request had ended before."""
-    ended = sheet.end(request_id, "released")
+    ended = work.end(request_id, "released")
     if ended is None:
         return False
-    moves.move(sheet, ended)
+    moves.move(work, ended)
     return True
 
 
-def settle(sheet: Sheet, op: Settle) -> bool:
+def settle(work: UnitOfWork, op: Settle) -> bool:
     """Charges an ended request, once; False where it had been charged before."""
-    ended = sheet.end(op.request_id, "settled")
+    ended = work.end(op.request_id, "settled")
     if ended is None:
-        return corrections.late(sheet, op)
-    _charge(sheet, ended, op)
+        return corrections.late(work, op)
+    _charge(work, ended, op)
     return True
 
 
-def reroute(sheet: Sheet, op: Reroute) -> bool:
+def reroute(work: UnitOfWork, op: Reroute) -> bool:
     """See `Reroute`."""
-    row = sheet.rerouted(op.request_id)
+    row = work.rerouted(op.request_id)
     if row is None:
         return False
-    entries.enter(sheet, row, op.failed, kind="attempt")
+    entries.enter(work, row, op.failed, kind="attempt")
     row |= {"attempt": row["attempt"] + 1, **columns(op.target)}
     return True
 
 
-def _charge(sheet: Sheet, ended: Mapping[str, Any], op: Settle) -> None:
+def _charge(work: UnitOfWork, ended: Mapping[str, Any], op: Settle) -> None:
     paid = moves.move(
-        sheet, ended, charge=op.charge_nanos, tokens=op.usage.total, requests=op.requests
+        work, ended, charge=op.charge_nanos, tokens=op.usage.total, requests=op.requests
     )
-    entries.enter(sheet, ended, op, paid=paid)
+    entries.enter(work, ended, op, paid=paid)
 
 
 # A lease that ends later than one taken now was taken before the clock was set back: nobody may have it longer.
@@ -65,31 +65,31 @@ _LAPSED = (
 )
 
 
-def sweep(sheet: Sheet, op: Sweep) -> Swept:
+def sweep(work: UnitOfWork, op: Sweep) -> Swept:
     """Ends requests whose lease has run out: they are charged by estimate. Leases that a step back of the clock
     has made longer than any is are cut to their length from now on."""
-    tx = sheet.tx
+    tx = work.tx
     latest_at = tx.now_at + tx.lease_ms
     values = {"now_at": tx.now_at, "latest_at": latest_at, "most": op.at_most}
     found = tx.rows(_LAPSED + tx.lock, values)
     cut = [(request_id, seen) for request_id, until_at, seen in found if until_at > latest_at]
     for request_id, seen in cut:
-        sheet.renew(request_id, seen)
+        work.renew(request_id, seen)
     expired = [row[0] for row in found if row[1] < tx.now_at]
-    sheet.load(expired, (), (), whole=True)
-    charged = sum(_charge_estimate(sheet, request_id) for request_id in expired)
+    work.load(expired, (), (), whole=True)
+    charged = sum(_charge_estimate(work, request_id) for request_id in expired)
     return Swept(charged, len(cut))
 
 
-def _charge_estimate(sheet: Sheet, request_id: str) -> bool:
+def _charge_estimate(work: UnitOfWork, request_id: str) -> bool:
     """Input as estimated, output as last written down and one renewal's worth more; at most the hold.
 
     The lease is looked at again, since the rows are ours only now: somebody may have renewed it.
     """
-    found = sheet.reservation(request_id)
-    if found is None or found.row["lease_until_at"] >= sheet.tx.now_at:
+    found = work.reservation(request_id)
+    if found is None or found.row["lease_until_at"] >= work.tx.now_at:
         return False
-    ended = sheet.end(request_id, "charged_estimate")
+    ended = work.end(request_id, "charged_estimate")
     if ended is None:
         return False
     output = min(ended["output_seen"] + RENEWAL_TOKENS, ended["output_limit"])
@@ -108,5 +108,5 @@ def _charge_estimate(sheet: Sheet, request_id: str) -> bool:
         estimated=True,
         parts={"input": usage.input, "output": usage.output},
     )
-    _charge(sheet, ended, settle)
+    _charge(work, ended, settle)
     return True

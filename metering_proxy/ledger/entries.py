@@ -6,21 +6,21 @@ from typing import Any
 import orjson
 
 from metering_proxy.ledger.ops import Settle
-from metering_proxy.ledger.sheet import Sheet
+from metering_proxy.ledger.unit_of_work import UnitOfWork
 
 
 def enter(
-    sheet: Sheet, ended: Mapping[str, Any], op: Settle, *, kind: str = "usage", paid: int = 0
+    work: UnitOfWork, ended: Mapping[str, Any], op: Settle, *, kind: str = "usage", paid: int = 0
 ) -> None:
     """Adds the entry of an ended call. `paid`: what grants have paid of its charge."""
     usage = op.usage
-    sheet.enter(
+    work.enter(
         {
             "request_id": op.request_id,
             "attempt": ended["attempt"],
             "kind": kind,
             "account": ended["account"],
-            "at": sheet.tx.now_at,
+            "at": work.tx.now_at,
             "started_at": ended["created_at"],
             "month_start_at": ended["month_start_at"],
             "wire": ended["wire"],

@@ -11,17 +11,17 @@ import orjson
 
 from metering_proxy.ledger import credit
 from metering_proxy.ledger.ops import Refused, Reserve, Reserved, Target, Window
-from metering_proxy.ledger.sheet import RUNNING, Sheet
 from metering_proxy.ledger.tx import Key, Tx
+from metering_proxy.ledger.unit_of_work import RUNNING, UnitOfWork
 from metering_proxy.plans import NO_LIMIT
 
 
-def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
+def reserve(work: UnitOfWork, op: Reserve) -> Reserved | Refused:
     """Holds the most that the request can use in every window, lowering its token limit to what they can bear.
 
     What the windows of charge cannot bear is held in the account's grants.
     """
-    stand = [sheet.made_window(key) for key in keys(op)]
+    stand = [work.made_window(key) for key in keys(op)]
     # Nothing where more is used than the limit is by now: what costs nothing still fits.
     left = [
         max(0, w.limit - row.spent - row.held) for w, row in zip(op.windows, stand, strict=True)
@@ -29,19 +29,19 @@ def reserve(sheet: Sheet, op: Reserve) -> Reserved | Refused:
     of_charge = [n for w, n in zip(op.windows, left, strict=True) if w.measure == "charge"]
     plans = min(of_charge, default=NO_LIMIT)
     worst = op.bound.charge_nanos(op.wanted)
-    grants = [] if plans >= worst else credit.left(sheet.tx, op.account)
+    grants = [] if plans >= worst else credit.left(work.tx, op.account)
     limit, refused = _fit(op, left, sum(amount for _, amount in grants))
     if refused is not None:
         return refused
-    if op.concurrent is not None and sheet.running(op.account) >= op.concurrent:
+    if op.concurrent is not None and work.running(op.account) >= op.concurrent:
         return Refused("concurrent_calls", "concurrent", None, op.concurrent)
     charge = worst if limit == op.wanted else op.bound.charge_nanos(limit)
     of_plan = min(charge, plans) if grants else charge
-    lent = credit.hold(sheet.tx, grants, charge - of_plan) if charge > of_plan else []
+    lent = credit.hold(work.tx, grants, charge - of_plan) if charge > of_plan else []
     amounts = [_amount(op, window, limit, of_plan) for window in op.windows]
     for row, amount in zip(stand, amounts, strict=True):
         row.held += amount
-    sheet.hold(_reservation(sheet.tx, op, limit, charge, amounts, lent))
+    work.hold(_reservation(work.tx, op, limit, charge, amounts, lent))
     return Reserved(limit, charge)
 
 

@@ -1,4 +1,4 @@
-"""The queries of a sheet: many rows by their keys with one statement, locked in the order of the keys.
+"""The queries of a unit of work: many rows by their keys with one statement, locked in the order of the keys.
 
 Statements are made for 1, 2, 4, 8 … keys and padded, so that a database prepares only a few of them.
 """

@@ -5,8 +5,8 @@ SQLite says whether anybody else has written, PostgreSQL compares it when a batc
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from metering_proxy.ledger.sheet import RUNNING, Sheet
 from metering_proxy.ledger.tx import Key
+from metering_proxy.ledger.unit_of_work import RUNNING, UnitOfWork
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -31,11 +31,11 @@ class Memory:
         self.windows: dict[Key, tuple[int, int]] = {}
         self.calls: dict[str, dict[str, int]] = {}
 
-    def follow(self, sheet: Sheet) -> None:
-        """The sheet's transaction is committed."""
-        _keep(self.windows, ((w.key, (w.spent, w.held)) for w in sheet.windows()))
-        _keep(self.calls, sheet.calls())
-        for request_id, row in sheet.reservations():
+    def follow(self, work: UnitOfWork) -> None:
+        """Takes over what a unit of work has left, once its transaction is committed."""
+        _keep(self.windows, ((w.key, (w.spent, w.held)) for w in work.windows()))
+        _keep(self.calls, work.calls())
+        for request_id, row in work.reservations():
             # Of an account whose calls are not remembered this is forgotten at once.
             calls = self.calls.get(row["account"], {})
             if row["state"] == RUNNING:
@@ -44,7 +44,7 @@ class Memory:
             else:
                 self.reservations.pop(request_id, None)
                 calls.pop(request_id, None)
-        self._renewed(sheet.renewed(), sheet.tx.now_at + sheet.tx.lease_ms)
+        self._renewed(work.renewed(), work.tx.now_at + work.tx.lease_ms)
 
     def forget(self) -> None:
         """It is not known any more what is true."""

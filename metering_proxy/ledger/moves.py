@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from metering_proxy.ledger import credit
-from metering_proxy.ledger.sheet import Sheet, Window
+from metering_proxy.ledger.unit_of_work import UnitOfWork, Window
 from metering_proxy.plans import NO_LIMIT
 
 MARKS = (50, 80, 95)
@@ -17,13 +17,18 @@ MARKS = (50, 80, 95)
 
 
 def move(
-    sheet: Sheet, ended: Mapping[str, Any], *, charge: int = 0, tokens: int = 0, requests: int = 0
+    work: UnitOfWork,
+    ended: Mapping[str, Any],
+    *,
+    charge: int = 0,
+    tokens: int = 0,
+    requests: int = 0,
 ) -> int:
     """Turns what was held in each window into what was used; how much of the charge grants have paid."""
     account, free = ended["account"], NO_LIMIT
     moved: list[tuple[Window, str, int]] = []
     for kind, measure, start_at, amount, limit in orjson.loads(ended["windows"]):
-        window = sheet.window((account, kind, start_at))
+        window = work.window((account, kind, start_at))
         if window is None:
             continue  # a minute long gone, told of late: nobody counts it any more
         moved.append((window, measure, limit))
@@ -31,15 +36,15 @@ def move(
         if measure == "charge":
             free = min(free, limit - window.spent - window.held)
     lent = orjson.loads(ended["grants"])
-    paid = credit.spend(sheet.tx, ended["request_id"], lent, max(0, charge - max(free, 0)))
+    paid = credit.spend(work.tx, ended["request_id"], lent, max(0, charge - max(free, 0)))
     used = {"charge": charge - paid, "tokens": tokens, "requests": requests}
     for window, measure, limit in moved:
         if used[measure]:
-            _use(sheet, window, used[measure], limit)
+            _use(work, window, used[measure], limit)
     return paid
 
 
-def _use(sheet: Sheet, window: Window, amount: int, limit: int) -> None:
+def _use(work: UnitOfWork, window: Window, amount: int, limit: int) -> None:
     """Adds what was used, and sets the marks that this has passed."""
     before, window.spent = window.spent, window.spent + amount
     account, kind, start_at = window.key
@@ -47,13 +52,13 @@ def _use(sheet: Sheet, window: Window, amount: int, limit: int) -> None:
         return
     for percent in MARKS:
         if before * 100 < limit * percent <= window.spent * 100:
-            sheet.mark(
+            work.mark(
                 {
                     "account": account,
                     "kind": kind,
                     "start_at": start_at,
                     "percent": percent,
-                    "at": sheet.tx.now_at,
+                    "at": work.tx.now_at,
                     "told_at": None,
                 }
             )

@@ -18,15 +18,15 @@ from sqlalchemy.util import await_only, greenlet_spawn
 from infra.kit.clock import Clock
 from infra.kit.db import Database
 from infra.kit.engine import Connection
-from metering_proxy.ledger import book, loading
-from metering_proxy.ledger.guess import Guess, Unknown
+from metering_proxy.ledger import batch, loading
 from metering_proxy.ledger.memory import Memory
 from metering_proxy.ledger.ops import Answer, Op
+from metering_proxy.ledger.optimistic import OptimisticTx, Unknown
 from metering_proxy.ledger.posting import Posting, Row
-from metering_proxy.ledger.sheet import Sheet
 from metering_proxy.ledger.statements import with_numbers
 from metering_proxy.ledger.stores import Away
 from metering_proxy.ledger.tx import Key, Values
+from metering_proxy.ledger.unit_of_work import UnitOfWork
 
 _NOW = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)"
 _POST = f"SELECT ledger_post({', '.join(f'${n}' for n in range(1, 22))})"
@@ -98,11 +98,11 @@ class PostgresStore:
         """See `Store.apply`."""
         try:
             raw = self._raw or await self._open()
-            answers = await self.guess(raw, ops)
+            answers = await self.apply_optimistically(raw, ops)
             if answers is not None:
                 return answers
             async with raw.transaction():
-                answers, sheet = await self.apply_in(raw, ops)
+                answers, work = await self.apply_in(raw, ops)
         except BaseException as error:
             self._memory.forget()
             if isinstance(error, Exception) and _is_at_fault(error):
@@ -113,7 +113,7 @@ class PostgresStore:
             ):
                 raise Away(str(error)) from error
             raise
-        self._memory.follow(sheet)
+        self._memory.follow(work)
         return answers
 
     async def close(self) -> None:
@@ -122,7 +122,7 @@ class PostgresStore:
             await self._connection.close()
             self._connection = self._raw = None
 
-    async def guess(self, raw: Any, ops: Sequence[Op]) -> list[Answer] | None:
+    async def apply_optimistically(self, raw: Any, ops: Sequence[Op]) -> list[Answer] | None:
         """Does a batch by what is remembered; None where that was not true or not enough, and nothing was done."""
         if self._clock:
             now_at, off_ms = self._clock.now_at(), None
@@ -130,18 +130,18 @@ class PostgresStore:
             now_at, off_ms = self._monotonic_ms() + self._ahead_ms, _CLOCK_OFF_MS
         else:
             return None
-        tx = Guess(self._memory, self._worker, self._lease_ms, now_at)
+        tx = OptimisticTx(self._memory, self._worker, self._lease_ms, now_at)
         try:
-            answers, sheet = book.apply_all(tx, ops)
+            answers, work = batch.apply_all(tx, ops)
         except Unknown:
             return None
-        assert tx.posting is not None, "a sheet is posted"
+        assert tx.posting is not None, "a unit of work is posted"
         if not await raw.fetchval(_POST, *_arguments(tx.posting, off_ms)):
             return None
-        self._memory.follow(sheet)
+        self._memory.follow(work)
         return answers
 
-    async def apply_in(self, raw: Any, ops: Sequence[Op]) -> tuple[list[Answer], Sheet]:
+    async def apply_in(self, raw: Any, ops: Sequence[Op]) -> tuple[list[Answer], UnitOfWork]:
         """Does a batch on a driver's connection whose transaction the caller holds open and ends."""
         if self._clock:
             now_at = self._clock.now_at()
@@ -149,7 +149,7 @@ class PostgresStore:
             now_at = await raw.fetchval(_NOW)
             self._ahead_ms = now_at - self._monotonic_ms()
         tx = _Tx(raw, self._memory, self._worker, self._lease_ms, now_at)
-        return await greenlet_spawn(book.apply_all, tx, ops)
+        return await greenlet_spawn(batch.apply_all, tx, ops)
 
     def _monotonic_ms(self) -> int:
         return int(self._monotonic_s() * 1000)

@@ -12,7 +12,7 @@ from typing import Any
 
 from infra.kit.clock import Clock
 from metering_proxy import models
-from metering_proxy.ledger import book, loading
+from metering_proxy.ledger import batch, loading
 from metering_proxy.ledger.memory import Memory
 from metering_proxy.ledger.ops import Answer, Op
 from metering_proxy.ledger.posting import Posting, Row
@@ -180,14 +180,14 @@ class SqliteStore:
             self._look_for_others(connection)
             now_at = self._clock.now_at()
             tx = _Tx(connection, self._memory, self._worker, self._lease_ms, now_at)
-            answers, sheet = book.apply_all(tx, ops)
+            answers, work = batch.apply_all(tx, ops)
             connection.execute("COMMIT")
         except BaseException:
             self._memory.forget()
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
-        self._memory.follow(sheet)
+        self._memory.follow(work)
         return answers
 
     def _look_for_others(self, connection: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""What the writer is asked to do, and what it answers. Plain values; the algorithm is in book.py.
+"""What the writer is asked to do, and what it answers. Plain values; the algorithm is in batch.py.
 
 A request is `dispatched` (held, and sent from then on) → exactly one of `settled`, `released` (it was given up
 before anything was sent, so nothing is entered) and `charged_estimate` (its process died; charged by what it had

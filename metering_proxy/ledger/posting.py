@@ -1,4 +1,4 @@
-"""What a sheet writes, and what it stands on: plain rows, ready for a store, which writes them all or none."""
+"""What a unit of work writes, and what it stands on: plain rows for a store, which writes all of them or none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Posting:
-    """`running`, `calls` and the `was_…` of windows are what the sheet saw, and hold under the locks of its
+    """`running`, `calls` and the `was_…` of windows are what the unit of work saw, and hold under the locks of its
     transaction. A store that saw them without a lock compares them before it writes.
 
     Wide rows have names, narrow ones an order, in which they are sorted.

@@ -50,7 +50,7 @@ class Tx(Protocol):
         ...
 
     def post(self, posting: Posting) -> None:
-        """Writes what a sheet has changed."""
+        """Writes what a unit of work has changed."""
         ...
 
 

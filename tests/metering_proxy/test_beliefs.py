@@ -10,14 +10,14 @@ import pytest
 
 from infra.kit.clock import FakeClock
 from infra.kit.db import Database
-from metering_proxy.ledger.guess import Guess
 from metering_proxy.ledger.ledger import Hold, Ledger
 from metering_proxy.ledger.memory import Memory
 from metering_proxy.ledger.on_postgres import PostgresStore, driver
 from metering_proxy.ledger.opening import store
 from metering_proxy.ledger.ops import Answer, Op, Refused, Renew, Reserve, Reserved, Settle, Sweep
-from metering_proxy.ledger.sheet import Sheet
+from metering_proxy.ledger.optimistic import OptimisticTx
 from metering_proxy.ledger.stores import Store
+from metering_proxy.ledger.unit_of_work import UnitOfWork
 from metering_proxy.ledger.verify import verify
 from tests.databases import to_head
 from tests.metering_proxy.books import ask, end, hold_of, value, windows
@@ -164,7 +164,7 @@ async def _waits(db: Database) -> None:
 
 
 async def _guessing(books: PostgresStore, raw: Any, op: Op) -> Answer | None:
-    answers = await books.guess(raw, [op])
+    answers = await books.apply_optimistically(raw, [op])
     return answers[0] if answers else None
 
 
@@ -223,11 +223,13 @@ async def test_batch_is_one_statement_once_its_accounts_are_known(
     await books.apply(ops)
     async with postgres.engine.connect() as connection:
         raw = await driver(connection)
-        assert await books.guess(raw, [Renew(())])  # the driver asks for types, once a connection
+        assert await books.apply_optimistically(
+            raw, [Renew(())]
+        )  # the driver asks for types, once a connection
         said: list[str] = []
         raw.add_query_logger(lambda told: said.append(told.query))
         renewal = Renew(((ops[0].request_id, 1),))
-        answers = await books.guess(raw, [*map(_end, ops), ask("a"), renewal])
+        answers = await books.apply_optimistically(raw, [*map(_end, ops), ask("a"), renewal])
     assert answers is not None
     assert len(said) == 1
     await books.close()
@@ -252,10 +254,10 @@ def test_memory_forgets_what_was_used_longest_ago() -> None:
     memory = Memory()
     month = ("a", "charge_month", 0)
     for n in range(10_000):
-        sheet = Sheet(Guess(memory, "this", 60_000, 0))
-        sheet.load((), [("a", "requests_minute", n), month], ())
-        sheet.made_window(month).spent = n
-        memory.follow(sheet)
+        work = UnitOfWork(OptimisticTx(memory, "this", 60_000, 0))
+        work.load((), [("a", "requests_minute", n), month], ())
+        work.made_window(month).spent = n
+        memory.follow(work)
     assert 1_000 < len(memory.windows) < 10_000
     assert memory.windows[month] == (9_999, 0)
     assert ("a", "requests_minute", 9_999) in memory.windows

@@ -50,8 +50,8 @@ METER = [
         name="believe-memory-of-leases",
         why="the sweeper would charge a call by what was known of it at its beginning",
         file="metering_proxy/ledger/endings.py",
-        old="sheet.load(expired, (), (), whole=True)",
-        new="sheet.load(expired, (), ())",
+        old="work.load(expired, (), (), whole=True)",
+        new="work.load(expired, (), ())",
         tests=(
             "tests/metering_proxy/test_recovery.py"
             "::test_dispatched_hold_of_a_dead_process_is_charged_by_what_was_written_down",
@@ -76,7 +76,7 @@ METER = [
     Defect(
         name="settle-twice",
         why="a settlement that is delivered again would be charged again",
-        file="metering_proxy/ledger/sheet.py",
+        file="metering_proxy/ledger/unit_of_work.py",
         old="not found.running:\n            return None\n        found.row |= {",
         new="not found.row:\n            return None\n        found.row |= {",
         tests=(_BOOKS,),
@@ -85,8 +85,8 @@ METER = [
         name="release-what-was-sent",
         why="a killed process would make every running call free",
         file="metering_proxy/ledger/endings.py",
-        old="    charged = sum(_charge_estimate(sheet, request_id) for request_id in expired)\n",
-        new="    charged = sum(release(sheet, request_id) for request_id in expired)\n",
+        old="    charged = sum(_charge_estimate(work, request_id) for request_id in expired)\n",
+        new="    charged = sum(release(work, request_id) for request_id in expired)\n",
         tests=(_RECOVERY,),
     ),
     Defect(

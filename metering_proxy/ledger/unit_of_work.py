@@ -1,4 +1,4 @@
-"""What one transaction reads and writes of windows, holds and running calls: loaded for all its operations at
+"""The unit of work of one transaction: the windows, holds and running calls that its operations touch, loaded at
 once, changed in memory, posted at once. A few statements for any number of calls make the ledger fast.
 
 Rows that were loaded are nobody else's until the transaction is over (tx.py). What is in memory therefore is what
@@ -54,7 +54,7 @@ class Calls:
 
 
 @dataclass(slots=True)
-class Sheet:
+class UnitOfWork:
     """See the module."""
 
     tx: Tx

@@ -1,5 +1,5 @@
-"""A batch done by what the process remembers, without asking the database first: what it stood on is compared
-when it is posted. A batch that needs to know more is done again by one that asks.
+"""Optimistic batches: done by what the process remembers, without asking the database first. What they stood on
+is compared when they are posted. A batch that needs to know more is done again in a transaction that asks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ class Unknown(Exception):
     """What is asked is not remembered."""
 
 
-class Guess:
+class OptimisticTx:
     """A `Tx` that has no transaction. Windows and calls that nobody remembers are taken for new ones: in each
     new minute they are. `posting` is what came of it."""
 

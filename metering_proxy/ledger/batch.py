@@ -14,37 +14,37 @@ from metering_proxy.ledger.ops import (
     Settle,
     Sweep,
 )
-from metering_proxy.ledger.sheet import Sheet
 from metering_proxy.ledger.tx import Tx
+from metering_proxy.ledger.unit_of_work import UnitOfWork
 
 
-def apply_all(tx: Tx, ops: Sequence[Op]) -> tuple[list[Answer], Sheet]:
+def apply_all(tx: Tx, ops: Sequence[Op]) -> tuple[list[Answer], UnitOfWork]:
     """Does `ops` and answers each. What one raises undoes all: the caller rolls back."""
-    sheet = Sheet(tx)
+    work = UnitOfWork(tx)
     reserves = [op for op in ops if isinstance(op, Reserve)]
-    sheet.load(
+    work.load(
         (op.request_id for op in ops if isinstance(op, Settle | Release | Reroute)),
         (key for op in reserves for key in holds.keys(op)),
         (op.account for op in reserves if op.concurrent is not None),
     )
-    answers = [_apply(sheet, op) for op in ops]
-    sheet.write()
-    return answers, sheet
+    answers = [_apply(work, op) for op in ops]
+    work.write()
+    return answers, work
 
 
-def _apply(sheet: Sheet, op: Op) -> Answer:
+def _apply(work: UnitOfWork, op: Op) -> Answer:
     match op:
         case Reserve():
-            return holds.reserve(sheet, op)
+            return holds.reserve(work, op)
         case Settle():
-            return endings.settle(sheet, op)
+            return endings.settle(work, op)
         case Renew():
-            return endings.renew(sheet, op)
+            return endings.renew(work, op)
         case Release():
-            return endings.release(sheet, op.request_id)
+            return endings.release(work, op.request_id)
         case Reroute():
-            return endings.reroute(sheet, op)
+            return endings.reroute(work, op)
         case Correct():
-            return corrections.correct(sheet, op)
+            return corrections.correct(work, op)
         case Sweep():
-            return endings.sweep(sheet, op)
+            return endings.sweep(work, op)
