@@ -21,6 +21,9 @@ _TOO_LONG = (
     "maximum context length",
     "exceeds the context",
 )
+# The meter's, of a request for which a limit has no room even where nothing is used: a shorter one may have.
+_LARGER_THAN = "larger_than_"
+_LARGER_THAN_THE_PLAN = "This question and what belongs to it are more than your plan allows."
 _SAID = {
     "quota_charge_month": "What is left of this month's quota does not cover this answer.",
     "suspended": "This account is suspended.",
@@ -71,6 +74,8 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
         details["reason"] = reason
     if (resets := headers.get("x-alcove-resets-at", "")).isdigit():
         details["resets_at"] = int(resets)
+    if reason.startswith(_LARGER_THAN):
+        return ContextTooLong("too_large", _LARGER_THAN_THE_PLAN, **details)
     if status in (400, 413) and any(mark in f"{kind} {said}".lower() for mark in _TOO_LONG):
         return ContextTooLong("too_large", _SAID_OF_CODE["too_large"], **details)
     code = _code(status, reason)

@@ -21,6 +21,10 @@ _LEFT = (
     " AND amount_nanos > spent_nanos + held_nanos"
     " ORDER BY CASE WHEN expires_at IS NULL THEN 1 ELSE 0 END, expires_at, id"
 )
+_UNSPENT = (
+    "SELECT amount_nanos - spent_nanos FROM credit_grant WHERE account = :account"
+    " AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now_at)"
+)
 _HOLD = (
     "UPDATE credit_grant SET held_nanos = held_nanos + :amount"
     " WHERE id = :id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now_at)"
@@ -37,6 +41,11 @@ def left(tx: Tx, account: str) -> list[tuple[str, int]]:
     """What each live grant has left, soonest expiry first; those without one come last."""
     rows = tx.rows(_LEFT + tx.lock, {"account": account, "now_at": tx.now_at})
     return [(row[0], row[1]) for row in rows]
+
+
+def unspent(tx: Tx, account: str) -> int:
+    """What all live grants have together once no running call holds anything of them."""
+    return sum(row[0] for row in tx.rows(_UNSPENT, {"account": account, "now_at": tx.now_at}))
 
 
 def hold(tx: Tx, grants: Holds, amount: int) -> list[tuple[str, int]]:

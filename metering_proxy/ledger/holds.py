@@ -30,9 +30,9 @@ def reserve(work: UnitOfWork, op: Reserve) -> Reserved | Refused:
     plans = min(of_charge, default=NO_LIMIT)
     worst = op.bound.charge_nanos(op.wanted)
     grants = [] if plans >= worst else credit.left(work.tx, op.account)
-    limit, refused = _fit(op, left, sum(amount for _, amount in grants))
-    if refused is not None:
-        return refused
+    limit, short = _fit(op, left, sum(amount for _, amount in grants))
+    if short is not None:
+        return _refused(work.tx, op, short)
     if op.concurrent is not None and work.running(op.account) >= op.concurrent:
         return Refused("concurrent_calls", "concurrent", None, op.concurrent)
     charge = worst if limit == op.wanted else op.bound.charge_nanos(limit)
@@ -62,15 +62,34 @@ def columns(target: Target) -> dict[str, str | int]:
     }
 
 
-def _fit(op: Reserve, left: Sequence[int], granted: int) -> tuple[int, Refused | None]:
+def _fit(op: Reserve, left: Sequence[int], granted: int) -> tuple[int, Window | None]:
     """The token limit that every window can bear, or the first window that cannot bear the least of it."""
-    limit, least = op.wanted, min(op.floor, op.wanted)
+    limit = op.wanted
     for window, has in zip(op.windows, left, strict=True):
         fits = _affordable(op, window, has, granted, limit)
-        if fits < least:
-            return 0, Refused(window.kind, window.measure, window.ends_at, window.limit)
+        if fits < op.least:
+            return fits, window
         limit = fits
     return limit, None
+
+
+def _refused(tx: Tx, op: Reserve, short: Window) -> Refused:
+    """The refusal for a window that is short of room. Who waits for its end must not wait in vain: where a window
+    of which nothing is used, and all credit, could not bear the least of the request, it says so instead."""
+    fits, tightest = _tightest(op, 0)
+    if fits < op.least and tightest.measure == "charge":
+        fits, tightest = _tightest(op, credit.unspent(tx, op.account))
+    if fits >= op.least:
+        return Refused(short.kind, short.measure, short.ends_at, short.limit)
+    return Refused(tightest.kind, tightest.measure, None, tightest.limit, fits)
+
+
+def _tightest(op: Reserve, granted: int) -> tuple[int, Window]:
+    """The largest token limit for which every window has room as long as nothing of it is used, and the window
+    that has the least."""
+    of_each = [_affordable(op, window, window.limit, granted, op.wanted) for window in op.windows]
+    fits = min(of_each)
+    return fits, op.windows[of_each.index(fits)]
 
 
 def _affordable(op: Reserve, window: Window, left: int, granted: int, limit: int) -> int:

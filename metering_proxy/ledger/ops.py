@@ -62,6 +62,11 @@ class Reserve:
     markup_ppm: int
     plan: str = ""
 
+    @property
+    def least(self) -> int:
+        """The least token limit with which it is sent."""
+        return min(self.floor, self.wanted)
+
 
 @value
 class Reserved:
@@ -73,12 +78,17 @@ class Reserved:
 
 @value
 class Refused:
-    """No hold: `kind` names the limit (`charge_month`, …). `resets_at` None: when a call ends."""
+    """No hold: `kind` names the limit (`charge_month`, …).
+
+    `resets_at` None: when a call ends, or never: not even a window of which nothing is used has room. Then `fits`
+    is the largest token limit for which it has; -1: none, since what else the request uses is too much.
+    """
 
     kind: str
     measure: str
     resets_at: int | None
     limit: int
+    fits: int | None = None
 
 
 @value

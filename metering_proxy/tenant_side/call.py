@@ -22,7 +22,8 @@ from metering_proxy.providers.upstreams import Upstreams
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side import headers
 from metering_proxy.tenant_side.exchange import Exchange
-from metering_proxy.tenant_side.holding import Terms, refused, reserve_op, terms
+from metering_proxy.tenant_side.holding import Terms, reserve_op, terms
+from metering_proxy.tenant_side.no_room import refused
 from metering_proxy.tenant_side.sending import Sending
 from metering_proxy.tenant_side.under_way import Call
 from metering_proxy.tenants import Standing, Tenants
@@ -140,7 +141,7 @@ class Calls:
         try:
             answer = await self._ledger.reserve(op)
             if isinstance(answer, Refused):
-                raise refused(answer)
+                raise refused(answer, op, agreed.limit_member)
         except BaseException:
             self._breakers.undecided(agreed.breaker)
             raise

@@ -9,7 +9,7 @@ from infra.kit.errors import AlcoveError
 from infra.kit.value import value
 from metering_proxy import bounds, pricing
 from metering_proxy.bounds import Bound
-from metering_proxy.ledger.ops import Refused, Reserve, Target
+from metering_proxy.ledger.ops import Reserve, Target
 from metering_proxy.pricing import Usage
 from metering_proxy.providers.breakers import Key
 from metering_proxy.providers.catalog import Route
@@ -55,6 +55,13 @@ class Terms:
     def floor(self) -> int:
         """The least token limit that is worth a call; all of it where no member of the request lowers it."""
         return self.ask.floor if self.ask.kind == "chat" else self.wanted
+
+    @property
+    def limit_member(self) -> str | None:
+        """Where the request says its token limit, or could; None where no member of it lowers what it may use."""
+        if self.ask.kind != "chat":
+            return None
+        return self.ask.limit_at or self.route.connection.kind.limit_fields[0]
 
     @property
     def worst(self) -> Usage:
@@ -220,32 +227,4 @@ def target(terms: Terms) -> Target:
         output_rate_nanos=rate
         if begun.tier is None
         else math.ceil(rate * price.factor(begun.tier)),
-    )
-
-
-def refused(answer: Refused) -> AlcoveError:
-    """The refusal for a limit: 402 for what is used up for a day or a month, 429 for what a moment mends."""
-    if answer.measure == "concurrent":
-        return AlcoveError(
-            "rate_limited",
-            f"{answer.limit} calls are running already, as many as the plan allows at once",
-            reason=answer.kind,
-            retry_after_s=1,
-        )
-    if answer.kind.endswith("_minute"):
-        return AlcoveError(
-            "rate_limited",
-            f"the plan allows {answer.limit:,} {answer.measure} a minute",
-            reason=answer.kind,
-            resets_at=answer.resets_at,
-        )
-    period = answer.kind.rpartition("_")[2]
-    what = (
-        "what the plan pays for" if answer.measure == "charge" else f"the plan's {answer.measure}"
-    )
-    return AlcoveError(
-        "quota_exhausted",
-        f"this {period} has used up {what}",
-        reason=f"quota_{answer.kind}",
-        resets_at=answer.resets_at,
     )

@@ -204,6 +204,7 @@ ANTHROPIC_OVERFLOW = (
         (400, {}, b'{"error": {"message": "max_tokens is invalid"}}', "invalid", False),
         (401, {}, b"", "unauthorized", False),
         (402, {"x-alcove-reason": "quota_charge_month"}, b"", "quota_exhausted", False),
+        (413, {"x-alcove-reason": "larger_than_tokens_minute"}, b"", "too_large", False),
         (403, {"x-alcove-reason": "suspended"}, b"", "forbidden", False),
         (400, {"x-alcove-reason": "model_unknown"}, b"", "unavailable", False),
         (429, {}, b"", "rate_limited", True),

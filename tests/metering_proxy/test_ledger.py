@@ -55,15 +55,17 @@ async def test_release_charges_nothing(clocked: tuple[Database, Ledger]) -> None
 
 async def test_refusal_leaves_nothing_behind(clocked: tuple[Database, Ledger]) -> None:
     db, ledger = clocked
-    answer = await ledger.reserve(ask("a", limit=500_000))
-    assert answer == Refused("charge_month", "charge", END, 500_000)
+    first = await hold_of(ledger, ask("a", limit=3_000_000))
+    answer = await ledger.reserve(ask("a", limit=2_500_000))
+    assert answer == Refused("charge_month", "charge", END, 2_500_000)
+    await ledger.release(first)
     first = await hold_of(ledger, ask("a", concurrent=1))
     assert await ledger.reserve(ask("a", concurrent=1)) == Refused(
         "concurrent_calls", "concurrent", None, 1
     )
     await ledger.release(first)
     assert {held for _, held in (await windows(db)).values()} == {0}
-    assert await value(db, "SELECT count(*) FROM reservation") == 1
+    assert await value(db, "SELECT count(*) FROM reservation") == 2
 
 
 async def test_two_hundred_at_once_over_two_processes_never_overspend(

@@ -101,7 +101,7 @@ async def test_picture_is_refused_when_the_month_cannot_pay_the_dearest(
 ) -> None:
     poor = await house.tenant("free", charge_month_nanos=100_000_000)
     body = {"model": "dall-e-3", "prompt": "a house"}
-    assert (await poor.post("/v1/images/generations", body)).status == 402
+    assert (await poor.post("/v1/images/generations", body)).status == 413
     assert scripted.requests == []
 
 

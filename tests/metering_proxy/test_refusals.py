@@ -8,9 +8,10 @@ import pytest
 from infra.kit.errors import AlcoveError
 from metering_proxy.ledger.ops import Refused
 from metering_proxy.refusals import refusal
-from metering_proxy.tenant_side.holding import refused
+from metering_proxy.tenant_side.no_room import refused
 from metering_proxy.wires.wire import Shape
 from tests import scripted as s
+from tests.metering_proxy.books import ask
 from tests.metering_proxy.house import House, Tenant
 from tests.scripted import ScriptedProvider
 
@@ -18,8 +19,10 @@ _NOW = 1_000_000
 _SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 
-def _limit(kind: str, measure: str, resets_at: int | None) -> AlcoveError:
-    return refused(Refused(kind, measure, resets_at, 5))
+def _limit(
+    kind: str, measure: str, resets_at: int | None, *, limit: int = 5, fits: int | None = None
+) -> AlcoveError:
+    return refused(Refused(kind, measure, resets_at, limit, fits), ask("a"), "max_tokens")
 
 
 _UNREACHED = AlcoveError("unavailable", "away", reason="ledger", retry_after_s=1)
@@ -31,6 +34,10 @@ _TOLD = [
     (_limit("tokens_minute", "tokens", _NOW + 1_001), 429, "2", "false", "1001001"),
     (_limit("charge_minute", "charge", _NOW + 60_000), 429, "60", "false", "1060000"),
     (_limit("concurrent_calls", "concurrent", None), 429, "1", "false", None),
+    (_limit("charge_month", "charge", None, fits=-1), 413, None, "false", None),
+    (_limit("tokens_minute", "tokens", None, fits=40), 413, None, "false", None),
+    (_limit("tokens_minute", "tokens", None, limit=0, fits=-1), 429, None, "false", None),
+    (_limit("charge_month", "charge", None, limit=0, fits=-1), 402, None, "false", None),
     (_UNREACHED, 503, "1", None, None),
     (AlcoveError("invalid", "no", reason="model_not_priced"), 400, None, "false", None),
     (AlcoveError("too_large", "no"), 413, None, "false", None),
@@ -50,6 +57,31 @@ def test_refusal_says_whether_and_when_to_try_again(
     assert headers.get("x-should-retry") == again
     assert headers.get("x-alcove-resets-at") == resets
     assert headers["x-alcove-reason"] == (error.reason or error.code)
+
+
+@pytest.mark.parametrize(
+    ("kind", "measure", "limit", "fits", "said", "field"),
+    [
+        ("tokens_minute", "tokens", 300, 200,
+         "this request can use 1,100 tokens, and the plan allows 300 a minute: waiting does not help;"
+         " send less, or lower max_tokens to 200", "max_tokens"),
+        ("tokens_day", "tokens", 90, -1,
+         "this request can use 1,100 tokens, and the plan allows 90 a day: waiting does not help; send less",
+         None),
+        ("charge_month", "charge", 500_000, 200,
+         "this request can cost $0.0021, and the plan pays $0.0005 a month: waiting does not help;"
+         " send less, ask a cheaper model, or lower max_tokens to 200", "max_tokens"),
+        ("charge_minute", "charge", 100_000, 0,
+         "this request can cost $0.0021, and the plan pays $0.0001 a minute: waiting does not help;"
+         " send less, ask a cheaper model", None),
+    ],
+)  # fmt: skip
+def test_refusal_of_what_never_fits_says_what_would(
+    kind: str, measure: str, limit: int, fits: int, said: str, field: str | None
+) -> None:
+    error = _limit(kind, measure, None, limit=limit, fits=fits)
+    assert (error.message, error.details.get("field")) == (said, field)
+    assert (error.code, error.reason) == ("too_large", f"larger_than_{kind}")
 
 
 def _at(body: bytes, *way: str | int) -> Any:

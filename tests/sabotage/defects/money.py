@@ -10,6 +10,7 @@ _CHANGES = "tests/metering_proxy/test_changes.py"
 
 _KEY_MODELS = "tests/metering_proxy/test_key_models.py"
 _MARKS = "tests/metering_proxy/test_marks.py"
+_NEVER_FITS = "tests/metering_proxy/test_never_fits.py"
 _OVERRIDES = "tests/metering_proxy/test_overrides.py"
 
 MONEY = [
@@ -36,6 +37,22 @@ MONEY = [
         old='"models": _models(old),',
         new='"models": None,',
         tests=(_KEY_MODELS,),
+    ),
+    Defect(
+        name="send-what-never-fits-to-wait",
+        why="a request larger than the whole limit would be told to come back, for ever",
+        file="metering_proxy/ledger/holds.py",
+        old="    if fits >= op.least:\n",
+        new="    if fits >= op.least or short.limit:\n",
+        tests=(_NEVER_FITS,),
+    ),
+    Defect(
+        name="forget-credit-in-what-fits",
+        why="who has paid for more would be told that their request can never be answered",
+        file="metering_proxy/ledger/holds.py",
+        old="_tightest(op, credit.unspent(tx, op.account))",
+        new="_tightest(op, 0)",
+        tests=(_NEVER_FITS,),
     ),
     Defect(
         name="override-for-ever",
