@@ -9,9 +9,9 @@ reaches it unless it has exactly one meaning, and nothing that a client sends is
 A second handler, `connect`, takes CONNECT: it refuses, or accepts with `request.tunnel()` and passes bytes.
 """
 
-from infra.kit.httpd.house import Handler
 from infra.kit.httpd.limits import Capacity, Limits
 from infra.kit.httpd.listener import Listener, listen
+from infra.kit.httpd.owner import Handler
 from infra.kit.httpd.request import Request
 from infra.kit.httpd.tunnel import Tunnel
 

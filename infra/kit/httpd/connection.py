@@ -10,7 +10,7 @@ from typing import cast
 
 from infra.kit.errors import AlcoveError
 from infra.kit.http1.deadline import Deadline
-from infra.kit.httpd.house import House
+from infra.kit.httpd.owner import Owner
 from infra.kit.httpd.reader import Reader
 from infra.kit.httpd.refusals import Refusal
 from infra.kit.httpd.request import Request
@@ -29,10 +29,10 @@ class Connection(asyncio.Protocol):
         "_deaf",
         "_drain",
         "_held",
-        "_house",
         "_loop",
         "_lost",
         "_next",
+        "_owner",
         "_pending",
         "_queue",
         "_reader",
@@ -43,14 +43,14 @@ class Connection(asyncio.Protocol):
         "limits",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, house: House) -> None:
-        self._loop, self._house = loop, house
-        self.limits, self.capacity = house.limits, house.capacity
+    def __init__(self, loop: asyncio.AbstractEventLoop, owner: Owner) -> None:
+        self._loop, self._owner = loop, owner
+        self.limits, self.capacity = owner.limits, owner.capacity
         self._reader = Reader(
             self,
             began=self._head_began,
             arrived=self._push,
-            tunnels=house.offers_tunnels,
+            tunnels=owner.offers_tunnels,
         )
         self._deadline = Deadline(loop, self._expired)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
@@ -66,7 +66,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if not self._house.enter(self):
+        if not self._owner.enter(self):
             self._transport.write(Refusal.no_room().answer())
             self._transport.close()
             return
@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
         if current is not None:
             current.gone = True
         if self._task.done() or (current is not None and current.lasting):
-            self._house.leave(self)
+            self._owner.leave(self)
         elif current is None or not current.ended:
             self._task.cancel()
 
@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
             self._transport.write_eof()
 
     def trust(self) -> None:
-        self._house.trusted(self)
+        self._owner.trusted(self)
 
     def hold(self) -> None:
         """Stops reading, so that the sender waits."""
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
                 self.send(item.answer(head_only=self._reader.asks_for_head))
                 break
             await self._answer(item)
-            if not item.keep_alive or self._house.closing or self._lost:
+            if not item.keep_alive or self._owner.closing or self._lost:
                 break
             patience_s = self.limits.idle_s
         self._part()
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
         item = self._queue.popleft()
         if isinstance(item, Request):
             self._current = item
-            if self._house.closing:
+            if self._owner.closing:
                 item.keep_alive = False
             if not item.inflow.holding:
                 self.flow()
@@ -213,7 +213,7 @@ class Connection(asyncio.Protocol):
 
     async def _answer(self, request: Request) -> None:
         try:
-            await self._house.handler_of(request)(request)
+            await self._owner.handler_of(request)(request)
             if not request.gone:
                 request.end()
         except AlcoveError as error:
@@ -254,7 +254,7 @@ class Connection(asyncio.Protocol):
 
     def _leave(self, task: asyncio.Task[None]) -> None:
         if self._lost:
-            self._house.leave(self)
+            self._owner.leave(self)
         elif task.cancelled() or task.exception() is not None:
             self._transport.abort()
 

@@ -5,8 +5,8 @@ import socket
 
 from infra.kit import unix
 from infra.kit.httpd.connection import Connection
-from infra.kit.httpd.house import Guest, Handler
 from infra.kit.httpd.limits import Capacity, Limits
+from infra.kit.httpd.owner import Handler, OpenConnection
 from infra.kit.httpd.request import Request
 
 
@@ -20,8 +20,8 @@ class Listener:
         self.limits, self.capacity = limits, capacity
         self.closing = False
         self._server: asyncio.AbstractServer | None = None
-        self._connections: set[Guest] = set()
-        self._unproven: set[Guest] = set()
+        self._connections: set[OpenConnection] = set()
+        self._unproven: set[OpenConnection] = set()
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -53,7 +53,7 @@ class Listener:
                 connection.abort()
         await self._empty.wait()
 
-    # -- asked by connections: see House ----------------------------------------------------------
+    # -- asked by connections: see Owner ----------------------------------------------------------
 
     @property
     def offers_tunnels(self) -> bool:
@@ -63,7 +63,7 @@ class Listener:
         connect = self._connect if request.method == "CONNECT" else None
         return connect or self._handler
 
-    def enter(self, guest: Guest) -> bool:
+    def enter(self, connection: OpenConnection) -> bool:
         capacity = self.capacity
         if (
             self.closing
@@ -73,20 +73,20 @@ class Listener:
         ):
             return False
         capacity.connections += 1
-        self._connections.add(guest)
-        self._unproven.add(guest)
+        self._connections.add(connection)
+        self._unproven.add(connection)
         self._empty.clear()
         return True
 
-    def trusted(self, guest: Guest) -> None:
-        self._unproven.discard(guest)
+    def trusted(self, connection: OpenConnection) -> None:
+        self._unproven.discard(connection)
 
-    def leave(self, guest: Guest) -> None:
-        if guest not in self._connections:
+    def leave(self, connection: OpenConnection) -> None:
+        if connection not in self._connections:
             return
         self.capacity.connections -= 1
-        self._connections.discard(guest)
-        self._unproven.discard(guest)
+        self._connections.discard(connection)
+        self._unproven.discard(connection)
         if not self._connections:
             self._empty.set()
 

@@ -23,7 +23,7 @@ _MOST_INTERIM = 8
 _LARGE_BYTES = 64 * 1024
 
 
-class Home(Protocol):
+class Owner(Protocol):
     """Where a connection comes back to."""
 
     def give(self, connection: "Connection", *, ended: bool) -> None:
@@ -44,10 +44,10 @@ class Connection(asyncio.Protocol):
         "_deadline",
         "_head",
         "_headers",
-        "_home",
         "_interim",
         "_keep",
         "_loop",
+        "_owner",
         "_parser",
         "_silent_bytes",
         "_timeouts",
@@ -57,8 +57,8 @@ class Connection(asyncio.Protocol):
         "used",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, home: Home) -> None:
-        self._loop, self._timeouts, self._home = loop, timeouts, home
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, owner: Owner) -> None:
+        self._loop, self._timeouts, self._owner = loop, timeouts, owner
         self._deadline = Deadline(loop, self._expired)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self._answer: Answer | None = None
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
     def leave(self, answer: Answer) -> None:
         """Nobody reads from `answer` any more. Without effect the second time."""
         if self._answer is answer:
-            self._home.give(self, ended=answer.body.ended)
+            self._owner.give(self, ended=answer.body.ended)
 
     def reusable(self) -> bool:
         """Whether the exchange ended so cleanly that another may follow."""
@@ -154,7 +154,7 @@ class Connection(asyncio.Protocol):
         self._deadline.close()
         self._fail(_broken() if self._head is not None else _cut())
         self._parser = None
-        self._home.lost(self)
+        self._owner.lost(self)
 
     def hold(self) -> None:
         """See Valve: the reader is slower than the upstream."""

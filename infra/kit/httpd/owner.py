@@ -9,7 +9,7 @@ from infra.kit.httpd.request import Request
 Handler = Callable[[Request], Awaitable[None]]
 
 
-class Guest(Protocol):
+class OpenConnection(Protocol):
     """One open connection, as its listener knows it."""
 
     def finish(self) -> None:
@@ -21,8 +21,8 @@ class Guest(Protocol):
         ...
 
 
-class House(Protocol):
-    """The listener that a connection belongs to."""
+class Owner(Protocol):
+    """The listener, as its connections know it."""
 
     limits: Limits
     capacity: Capacity
@@ -37,14 +37,14 @@ class House(Protocol):
         """Who answers it."""
         ...
 
-    def enter(self, guest: Guest) -> bool:
-        """Whether there is room for it."""
+    def enter(self, connection: OpenConnection) -> bool:
+        """Counts it as open, where there is room. False: there is none, and it must close."""
         ...
 
-    def trusted(self, guest: Guest) -> None:
-        """Its caller is known."""
+    def trusted(self, connection: OpenConnection) -> None:
+        """Its caller has proved who it is: it counts no longer among the unproven."""
         ...
 
-    def leave(self, guest: Guest) -> None:
+    def leave(self, connection: OpenConnection) -> None:
         """It is closed, and its task has ended. Without effect the second time."""
         ...
