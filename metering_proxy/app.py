@@ -53,7 +53,7 @@ from metering_proxy.repricing import Repricing
 from metering_proxy.requests import Requests
 from metering_proxy.settings import MeterSettings
 from metering_proxy.telemetry import Telemetry
-from metering_proxy.tenant_side.call import Calls
+from metering_proxy.tenant_side.calls import Calls
 from metering_proxy.tenant_side.door import Door
 from metering_proxy.tenant_side.listeners import Listeners
 from metering_proxy.tenant_side.programs import Programs

@@ -19,7 +19,7 @@ from metering_proxy.providers.catalog import Route
 from metering_proxy.providers.connections import Connection
 from metering_proxy.providers.kinds import field
 from metering_proxy.providers.providers import Providers
-from metering_proxy.tenant_side.holding import OPERATOR, TENANT
+from metering_proxy.tenant_side.terms import OPERATOR, TENANT
 
 _log = logging.getLogger(__name__)
 _UNREADABLE = ""  # as a key in memory

@@ -21,8 +21,8 @@ from metering_proxy.models import entry
 from metering_proxy.pricing import Usage
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.connections import Connection
-from metering_proxy.tenant_side.holding import OPERATOR
 from metering_proxy.tenant_side.settling import price_of
+from metering_proxy.tenant_side.terms import OPERATOR
 
 _PAGE = 500
 _BUCKETS = frozenset(field.name for field in fields(Usage))

@@ -1,4 +1,6 @@
-"""The tenants' side: one listener for each tenant and generation, and what happens to a call that comes in there.
+"""The tenants' side: a listener for each tenant and generation, and what happens to a call that comes in there.
 
-listeners (sockets) → connection (limits before a key is shown) → door (path, key) → call (hold, send, settle).
+listeners, programs (sockets) → door (path, key) → calls (terms, hold) → sending (pump, tee: pass on and read)
+→ ending (settling: what it used, what it is charged). A caller and its answer are an exchange; a call under way is
+call_state's `Call`.
 """

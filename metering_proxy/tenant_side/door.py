@@ -1,4 +1,4 @@
-"""The door of a tenant's socket, and of people's programs: whose key it is, and refusals. Calls are call.py's.
+"""The door of a tenant's socket, and of people's programs: whose key it is, and refusals. Calls are calls.py's.
 
 Any path that wires/paths.py does not name does not exist: an upstream path without a meter would be free.
 """
@@ -15,7 +15,7 @@ from metering_proxy.providers.catalog import Catalog
 from metering_proxy.refusals import refusal
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side import headers
-from metering_proxy.tenant_side.call import Calls
+from metering_proxy.tenant_side.calls import Calls
 from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenants import Tenants
 from metering_proxy.wires import paths

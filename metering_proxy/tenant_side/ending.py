@@ -9,8 +9,8 @@ from metering_proxy.providers.breakers import Breakers
 from metering_proxy.providers.catalog import Route
 from metering_proxy.telemetry import Telemetry, describe
 from metering_proxy.tenant_side import settling
+from metering_proxy.tenant_side.call_state import Call
 from metering_proxy.tenant_side.settling import Verdict
-from metering_proxy.tenant_side.under_way import Call
 
 _log = logging.getLogger(__name__)
 PROVIDERS = frozenset(("unreachable", "first_byte", "broken", "malformed", "cut", "idle"))

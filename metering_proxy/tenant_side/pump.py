@@ -5,10 +5,10 @@ import time
 
 from metering_proxy.ledger.ledger import Ledger
 from metering_proxy.telemetry import Telemetry
+from metering_proxy.tenant_side.call_state import Call
 from metering_proxy.tenant_side.exchange import Exchange
 from metering_proxy.tenant_side.outlet import Outlet
 from metering_proxy.tenant_side.tee import Tee
-from metering_proxy.tenant_side.under_way import Call
 
 
 class Pump:

@@ -13,13 +13,13 @@ from metering_proxy.providers.breakers import Breakers
 from metering_proxy.providers.upstreams import Upstreams
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side import headers, settling
+from metering_proxy.tenant_side.call_state import Call
 from metering_proxy.tenant_side.ending import PROVIDERS, Endings, is_overloaded
 from metering_proxy.tenant_side.exchange import Exchange
-from metering_proxy.tenant_side.holding import Terms
 from metering_proxy.tenant_side.outlet import MOST_HELD_BYTES, MOST_HELD_WHOLE_BYTES, Outlet
 from metering_proxy.tenant_side.pump import Pump
 from metering_proxy.tenant_side.tee import Framing, Tee, framing_of
-from metering_proxy.tenant_side.under_way import Call
+from metering_proxy.tenant_side.terms import Terms
 
 # Reasons of failures after which the provider has seen nothing of the call.
 _NEVER_SENT = frozenset(("unreachable", "saturated"))

@@ -14,7 +14,7 @@ from metering_proxy import pricing
 from metering_proxy.ledger.ops import NOT_SENT, Reroute, Settle
 from metering_proxy.pricing import Price, Usage
 from metering_proxy.providers.connections import Connection, Model
-from metering_proxy.tenant_side.holding import Terms, target
+from metering_proxy.tenant_side.terms import Terms, target
 from metering_proxy.wires.dialect import Dialect
 from metering_proxy.wires.wire import Found
 

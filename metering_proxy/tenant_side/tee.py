@@ -6,7 +6,7 @@ from typing import Literal
 
 import orjson
 
-from metering_proxy.tenant_side.blanking import Blanker
+from metering_proxy.tenant_side.redaction import Redactor
 from metering_proxy.tenant_side.skimming import Skimmer
 from metering_proxy.tenant_side.unpacking import Unpacker
 from metering_proxy.wires.arrays import ArraySplitter
@@ -57,7 +57,7 @@ class Tee:
         self._skimmer: Skimmer | None = None
         self._skims = framing == "events" and reader.telling is not None
         self._whole = bytearray()
-        self._blanker = Blanker(secret)
+        self._redactor = Redactor(secret)
         self._fed_bytes = 0
         self._dropped_last = False
         self._saw_data = False
@@ -72,7 +72,7 @@ class Tee:
         """What to pass on of `chunk` and of what was held back before it."""
         self._fed_bytes += len(chunk)
         if self._framing == "unread":
-            return self._blanker.feed(chunk)
+            return self._redactor.feed(chunk)
         if self._blind or self._framing == "sound":
             return chunk
         plain = chunk if self._unpacker.plain else self._unpacker.feed(chunk)
@@ -86,7 +86,7 @@ class Tee:
 
     def cut(self) -> bytes:
         """What is still held back of an answer that broke off."""
-        return self._rest() if self._strip else self._blanker.rest()
+        return self._rest() if self._strip else self._redactor.rest()
 
     def seen(self) -> int:
         """About how many output tokens were passed on so far."""
@@ -109,7 +109,7 @@ class Tee:
     def end(self) -> bytes:
         """What is still held back at the end, after the reader has seen it. To be called before `conclude`."""
         if self._framing == "unread":
-            return self._blanker.rest()
+            return self._redactor.rest()
         rest = b"" if self._blind or not self._fed_bytes else self._end()
         found = self._reader.found
         silent = self._framing in ("events", "array") and not self._saw_data and not self.unread

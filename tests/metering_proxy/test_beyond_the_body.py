@@ -14,7 +14,7 @@ from metering_proxy.providers import known
 from metering_proxy.providers.catalog import Route
 from metering_proxy.providers.connections import Connection, Model
 from metering_proxy.providers.kinds import kinds
-from metering_proxy.tenant_side.holding import terms
+from metering_proxy.tenant_side.terms import agree
 from metering_proxy.tenants import Standing
 from metering_proxy.wires import paths
 from metering_proxy.wires.wire import Ask, Outside
@@ -48,7 +48,7 @@ def _route(provider: str, model: str) -> Route:
 
 
 def _held(ask: Ask, route: Route) -> int:
-    agreed = terms(ask, route, _STANDING, 1_800_000_000_000)
+    agreed = agree(ask, route, _STANDING, 1_800_000_000_000)
     return agreed.bound.charge_nanos(1_000)
 
 

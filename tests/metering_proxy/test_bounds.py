@@ -19,7 +19,7 @@ from metering_proxy.providers import known
 from metering_proxy.providers.catalog import Route
 from metering_proxy.providers.connections import Connection, Model
 from metering_proxy.providers.kinds import kinds
-from metering_proxy.tenant_side.holding import Terms, terms
+from metering_proxy.tenant_side.terms import Terms, agree
 from metering_proxy.tenants import Standing
 from metering_proxy.wires import paths
 from metering_proxy.wires.wire import Outside
@@ -255,7 +255,7 @@ def _charge(usage: Usage, price: Price) -> int:
 
 def _agreed(wire: str, case: Case, route: Route) -> Terms:
     ask = paths.WIRES[wire].read(case.body, Outside("named", "", case.content_type))
-    return terms(ask, route, _STANDING, _AT)
+    return agree(ask, route, _STANDING, _AT)
 
 
 @pytest.mark.parametrize("wire", _WIRES)

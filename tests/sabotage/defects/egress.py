@@ -186,6 +186,6 @@ EGRESS = [
         file="metering_proxy/tenant_side/sending.py",
         old="            secret=call.terms.route.connection.key,\n",
         new="",
-        tests=("tests/metering_proxy/test_blanking.py",),
+        tests=("tests/metering_proxy/test_redaction.py",),
     ),
 ]

@@ -100,7 +100,7 @@ METER = [
     Defect(
         name="stop-when-the-caller-leaves",
         why="leaving early would be a way to pay less than was generated",
-        file="metering_proxy/tenant_side/call.py",
+        file="metering_proxy/tenant_side/calls.py",
         old="        exchange.outlive()\n",
         new="",
         tests=(_ENDINGS,),
@@ -172,7 +172,7 @@ METER = [
     Defect(
         name="hold-for-the-first-model-only",
         why="a dearer model in its place would spend what nobody had held",
-        file="metering_proxy/tenant_side/holding.py",
+        file="metering_proxy/tenant_side/terms.py",
         old="[one.bound for one in (terms, *others)]",
         new="[terms.bound]",
         tests=(_FALLBACKS,),
@@ -216,7 +216,7 @@ METER = [
     Defect(
         name="remember-every-call",
         why="a meter of days would be a meter of gigabytes",
-        file="metering_proxy/tenant_side/call.py",
+        file="metering_proxy/tenant_side/calls.py",
         old="        exchange.outlive()\n",
         new="        exchange.outlive()\n        self.__dict__.setdefault('all', []).append(call)\n",
         tests=(

@@ -17,7 +17,7 @@ MONEY = [
     Defect(
         name="let-a-key-fall-back-anywhere",
         why="a key for a cheap model would be answered, and charged, by whatever stands behind it",
-        file="metering_proxy/tenant_side/call.py",
+        file="metering_proxy/tenant_side/calls.py",
         old="                key.check(route.model.id)\n",
         new="                key.check(routes[0].model.id)\n",
         tests=(_KEY_MODELS,),

@@ -10,7 +10,7 @@ REACHING = [
     Defect(
         name="send-on-members-that-nobody-knows",
         why="a body could name other models, and be served by one that the plan does not offer",
-        file="metering_proxy/tenant_side/holding.py",
+        file="metering_proxy/tenant_side/terms.py",
         old="        if name not in route.connection.kind.members:\n",
         new="        if name in route.connection.kind.members:\n",
         tests=(_MEMBERS,),

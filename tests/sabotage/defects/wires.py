@@ -78,7 +78,7 @@ WIRES = [
     Defect(
         name="ask-everyone-for-usage",
         why="a provider that refuses what it does not know would refuse every stream",
-        file="metering_proxy/tenant_side/holding.py",
+        file="metering_proxy/tenant_side/terms.py",
         old="return bool(self.ask.usage_edits) and self.route.connection.kind.include_usage",
         new="return bool(self.ask.usage_edits)",
         tests=(_KINDS,),

@@ -1,11 +1,11 @@
-"""A provider's refusal on its way to the caller: some providers tell in it the key that they refuse, which is not
-the caller's to know. Everything else of it passes unchanged, and so does its length."""
+"""Redaction of a provider's refusal on its way to the caller: some repeat in it the key that they refuse, which is
+not the caller's to know. Everything else of it passes unchanged, and so does its length."""
 
 # A shorter one would be found in ordinary words.
 _LEAST_BYTES = 8
 
 
-class Blanker:
+class Redactor:
     """Puts asterisks where a secret stands, however the bytes around it are cut."""
 
     def __init__(self, secret: str | None) -> None:

@@ -118,7 +118,7 @@ class Terms:
         return ours
 
 
-def terms(
+def agree(
     ask: Ask, route: Route, standing: Standing, started_at: int, payer: str = OPERATOR
 ) -> Terms:
     """The terms of a request. Raises `invalid` (reason `model_not_priced`) for what has no price there,

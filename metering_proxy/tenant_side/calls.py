@@ -21,11 +21,11 @@ from metering_proxy.providers.catalog import Catalog, Route
 from metering_proxy.providers.upstreams import Upstreams
 from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenant_side import headers
+from metering_proxy.tenant_side.call_state import Call
 from metering_proxy.tenant_side.exchange import Exchange
-from metering_proxy.tenant_side.holding import Terms, reserve_op, terms
 from metering_proxy.tenant_side.no_room import refused
 from metering_proxy.tenant_side.sending import Sending
-from metering_proxy.tenant_side.under_way import Call
+from metering_proxy.tenant_side.terms import Terms, agree, reserve_op
 from metering_proxy.tenants import Standing, Tenants
 from metering_proxy.wires.wire import Ask, Outside, Wire
 
@@ -99,7 +99,7 @@ class Calls:
     ) -> list[Terms]:
         """The terms of each model that may answer. One that somebody else would pay is none of them.
 
-        Raises as `terms` and `OwnKeys.applied`, and `forbidden` (reason `model_not_allowed`) for a model that the
+        Raises as `agree` and `OwnKeys.applied`, and `forbidden` (reason `model_not_allowed`) for a model that the
         key is not for.
         """
         found: list[Terms] = []
@@ -107,7 +107,7 @@ class Calls:
             try:
                 route, payer = self._own_keys.applied(wanted, key.tenant)
                 key.check(route.model.id)
-                agreed = terms(ask, route, standing, at, payer)
+                agreed = agree(ask, route, standing, at, payer)
             except AlcoveError:
                 if n == 0:
                     raise

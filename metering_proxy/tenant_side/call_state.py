@@ -1,6 +1,6 @@
 """A call that is under way: what was agreed, what is held, and how it would end at this moment.
 
-sending.py carries it out, ending.py ends it.
+calls.py begins it, sending.py carries it out, ending.py ends it.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from opentelemetry.trace import Span
 
 from metering_proxy.keys import Key
 from metering_proxy.ledger.ledger import Hold
-from metering_proxy.tenant_side.holding import Terms
+from metering_proxy.tenant_side.terms import Terms
 from metering_proxy.wires.wire import Reader, Wire
 
 

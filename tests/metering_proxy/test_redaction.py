@@ -2,7 +2,7 @@
 
 import pytest
 
-from metering_proxy.tenant_side.blanking import Blanker
+from metering_proxy.tenant_side.redaction import Redactor
 from tests import scripted as s
 from tests.metering_proxy.house import House, Tenant
 from tests.scripted import ScriptedProvider
@@ -23,22 +23,22 @@ _OWN = "sk-sk-own-key-987654"
         ("", ""),
     ],
 )
-def test_secret_is_blanked_wherever_the_text_is_cut(text: str, shown: str) -> None:
+def test_secret_is_redacted_wherever_the_text_is_cut(text: str, shown: str) -> None:
     data = text.encode()
     for first in range(len(data) + 1):
         for second in range(first, len(data) + 1):
-            blanker = Blanker("sk-abcabcabd")
+            redactor = Redactor("sk-abcabcabd")
             parts = [
-                blanker.feed(part) for part in (data[:first], data[first:second], data[second:])
+                redactor.feed(part) for part in (data[:first], data[first:second], data[second:])
             ]
-            assert b"".join([*parts, blanker.rest()]).decode() == shown
+            assert b"".join([*parts, redactor.rest()]).decode() == shown
 
 
 @pytest.mark.parametrize("secret", [None, "", "short"])
 def test_nothing_is_held_back_for_what_is_no_secret(secret: str | None) -> None:
-    blanker = Blanker(secret)
-    assert blanker.feed(b"a short word") == b"a short word"
-    assert blanker.rest() == b""
+    redactor = Redactor(secret)
+    assert redactor.feed(b"a short word") == b"a short word"
+    assert redactor.rest() == b""
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 429, 500])
