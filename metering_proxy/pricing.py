@@ -210,9 +210,10 @@ class Usage:
         """The same with so many units of something that is not counted in tokens."""
         return replace(self, units=units, unit=unit)
 
-    def as_images(self) -> "Usage":
-        """The same where whatever was generated is images."""
-        return replace(self, image_output=self.image_output + self.output, output=0)
+    def as_images(self, text: int = 0) -> "Usage":
+        """The same where whatever was generated is images, but for so many tokens of `text` at most."""
+        text = min(text, self.output)
+        return replace(self, image_output=self.image_output + self.output - text, output=text)
 
     def as_sound(self) -> "Usage":
         """The same where whatever was generated is sound."""

@@ -168,7 +168,10 @@ def _units(row: dict[str, Any]) -> dict[str, Fraction]:
 
 def _rates(row: dict[str, Any]) -> Rates:
     names = [name for name in (*_RATES, *_OTHER_RATES) if name in row]
-    return Rates(**{"input": 0, **{name: _usd(row[name]) for name in names}})
+    rates = {"input": 0, **{name: _usd(row[name]) for name in names}}
+    # Text from a model that is priced for images or sound alone is not free: it costs what they do.
+    rates.setdefault("output", max(rates.get("image_output", 0), rates.get("audio_output", 0)))
+    return Rates(**rates)
 
 
 def _usd(value: Any) -> int:

@@ -4,6 +4,7 @@ Some models are priced by the image, of a quality and a size, others by tokens, 
 """
 
 import re
+from typing import Any
 
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import answers, members, numbers, openai_usage
@@ -78,11 +79,13 @@ class _Reader:
         """So many images more, and the tokens that the answer counts, which are all of the call's."""
         before = self.found.usage.units if self.found.usage else 0
         said = at(answer, "usage")
-        reading = (
-            openai_usage.read(said, None, openai_usage.RESPONSES_DIALECT, openai_usage.RESPONSES)
-            if isinstance(said, dict)
-            else None
-        )
-        usage = reading.usage if reading else Usage()
-        self.found.usage = usage.as_images().with_units(before + images, self._unit)
+        usage = _read(said) if isinstance(said, dict) else Usage()
+        self.found.usage = usage.with_units(before + images, self._unit)
         self.found.finished = True
+
+
+def _read(said: dict[str, Any]) -> Usage:
+    """What comes out is images, but for what is told to be text, as what some models think before they draw is."""
+    names = openai_usage.RESPONSES
+    reading = openai_usage.read(said, None, openai_usage.RESPONSES_DIALECT, names)
+    return reading.usage.as_images(openai_usage.written(said, names)) if reading else Usage()

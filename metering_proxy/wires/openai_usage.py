@@ -125,6 +125,11 @@ def _filled(usage: dict[str, Any], names: Names) -> dict[str, Any]:
     return usage
 
 
+def written(usage: dict[str, Any], names: Names) -> int:
+    """How much of the output is told to be text, where that is told."""
+    return natural(at(_filled(usage, names), f"{names.output_details}.text_tokens"))
+
+
 def _uncached(details: Any, kind: str) -> int:
     """Input tokens of one kind without those of them that were cached, where that is told."""
     cached = natural(at(details, f"cached_tokens_details.{kind}"))

@@ -2,14 +2,16 @@
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from metering_proxy.providers import known
 from metering_proxy.wires import durations
 from tests import scripted as s
 from tests.metering_proxy import recordings
-from tests.metering_proxy.house import Answer, House, Tenant
+from tests.metering_proxy.house import Answer, House, Tenant, a_house
 from tests.scripted import Reply, ScriptedProvider
 
 pytestmark = pytest.mark.thorough
@@ -66,6 +68,32 @@ async def test_pictures_that_are_counted_in_tokens_cost_their_tokens(
     [entry] = await house.entries(openai_tenant)
     assert entry["charge_nanos"] == 50 * 5_000 + 10 * 10_000 + 1120 * 40_000
     assert (entry["input_tokens"], entry["output_tokens"]) == (60, 1120)
+
+
+_SPLIT = {"image_tokens": 1120, "text_tokens": 200}
+_RATED = 'image_output = "40"\n'
+
+
+@pytest.mark.parametrize("rate", ["10", None])
+async def test_text_of_a_model_of_pictures_costs_the_rate_of_text_and_is_never_free(
+    tmp_path: Path, scripted: ScriptedProvider, rate: str | None
+) -> None:
+    reviewed = known.FILE.read_text()
+    assert reviewed.count(_RATED) == 1
+    prices = tmp_path / "prices.toml"
+    added = "" if rate is None else f'output = "{rate}"\n'
+    prices.write_text(reviewed.replace(_RATED, _RATED + added))
+    usage = {"input_tokens": 50, "output_tokens": 1320, "output_tokens_details": _SPLIT}
+    scripted.then(reply=Reply(body={"data": [{"b64_json": "AAAA"}], "usage": usage}))
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", prices_file=prices) as house:
+        await house.connect(scripted, "openai")
+        tenant = await house.tenant("free", charge_month_nanos=100_000_000_000)
+        body = {"model": "gpt-image-1", "prompt": "a house", "size": "1024x1024"}
+        await tenant.post("/v1/images/generations", body)
+        [entry] = await house.entries(tenant)
+    text = 40_000 if rate is None else 10_000
+    assert entry["charge_nanos"] == 50 * 5_000 + 1120 * 40_000 + 200 * text
+    assert (entry["output_tokens"], entry["estimated"]) == (1320, 0)
 
 
 async def test_pictures_without_a_word_of_tokens_cost_the_most_that_they_could(

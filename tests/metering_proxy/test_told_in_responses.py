@@ -121,6 +121,47 @@ _IMAGES = [
         {"input_tokens": 150, "output_tokens": 8000, "input_tokens_details": {"text_tokens": 150}},
         Usage(input=150, image_output=8000),
     ),
+    (
+        "both-told",
+        {
+            "input_tokens": 50,
+            "output_tokens": 1320,
+            "output_tokens_details": {"image_tokens": 1120, "text_tokens": 200},
+        },
+        Usage(input=50, output=200, image_output=1120),
+    ),
+    (
+        "text-alone-told",
+        {"input_tokens": 50, "output_tokens": 1320, "output_tokens_details": {"text_tokens": 200}},
+        Usage(input=50, output=200, image_output=1120),
+    ),
+    (
+        "told-as-in-chats",
+        {
+            "prompt_tokens": 50,
+            "completion_tokens": 1320,
+            "completion_tokens_details": {"text_tokens": 200},
+        },
+        Usage(input=50, output=200, image_output=1120),
+    ),
+    (
+        "less-told-than-there-is",
+        {
+            "input_tokens": 50,
+            "output_tokens": 1320,
+            "output_tokens_details": {"image_tokens": 1000, "text_tokens": 200},
+        },
+        Usage(input=50, output=200, image_output=1120),
+    ),
+    (
+        "more-text-told-than-there-is",
+        {
+            "input_tokens": 50,
+            "output_tokens": 1320,
+            "output_tokens_details": {"image_tokens": 1120, "text_tokens": 9000},
+        },
+        Usage(input=50, output=200, image_output=1120),
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ _CHANGES = "tests/metering_proxy/test_changes.py"
 
 _KEY_MODELS = "tests/metering_proxy/test_key_models.py"
 _MARKS = "tests/metering_proxy/test_marks.py"
+_MEDIA = "tests/metering_proxy/test_media.py"
 _NEVER_FITS = "tests/metering_proxy/test_never_fits.py"
 _OVERRIDES = "tests/metering_proxy/test_overrides.py"
 
@@ -53,6 +54,22 @@ MONEY = [
         old="_tightest(op, credit.unspent(tx, op.account))",
         new="_tightest(op, 0)",
         tests=(_NEVER_FITS,),
+    ),
+    Defect(
+        name="bill-words-as-pictures",
+        why="what a model of pictures writes would cost four times its price",
+        file="metering_proxy/wires/openai_images.py",
+        old="as_images(openai_usage.written(said, names))",
+        new="as_images()",
+        tests=(_MEDIA,),
+    ),
+    Defect(
+        name="give-words-beside-pictures-away",
+        why="text from a model whose price tells pictures alone would be free",
+        file="metering_proxy/providers/known.py",
+        old='    rates.setdefault("output", max(',
+        new='    rates.setdefault("output", min(0, ',
+        tests=(_MEDIA,),
     ),
     Defect(
         name="override-for-ever",
