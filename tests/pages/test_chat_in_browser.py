@@ -109,6 +109,22 @@ async def test_hostile_markdown_is_inert_text(tab: Tab, preview: Preview) -> Non
     )
 
 
+async def test_numbers_stand_to_the_right_lists_go_on_and_tasks_have_boxes(
+    tab: Tab, preview: Preview
+) -> None:
+    page = await tab.go("/chat?scene=ready")
+    await tab.say("layout")
+    await tab.finished()
+    prose = page.locator(ANSWER)
+    await expect(prose.locator("td", has_text="1,204.00")).to_have_css("text-align", "end")
+    await expect(prose.locator("th", has_text="Who")).to_have_css("text-align", "center")
+    await expect(prose.locator("ol")).to_have_attribute("start", "3")
+    for label, done in (("Done", True), ("Not done", False)):
+        box = prose.get_by_role("checkbox", name=label, exact=True)
+        await expect(box).to_be_checked(checked=done)
+        await expect(box).to_be_disabled()
+
+
 async def test_two_prices_in_a_sentence_stay_prices(tab: Tab, preview: Preview) -> None:
     page = await tab.go("/chat?scene=ready")
     await tab.say("table")

@@ -1,4 +1,4 @@
-"""What the scripted assistant says, chosen by a word in the question: code, table, limit, fail, hostile, many, long."""
+"""What the scripted assistant says, chosen by a word in the question: code, table, layout, limit, fail, hostile, many, long."""
 
 # ruff: noqa: E501 (its sentences are as long as an assistant makes them)
 
@@ -74,6 +74,17 @@ TABLE = """Three ways to do it, side by side:
 
 The worm box wins for a balcony. It costs $5 or $7 a year in cardboard, if that."""
 
+LAYOUT = """| Who | Pays |
+|:-:|--:|
+| Mara | 1,204.00 |
+| Jonas | 3.50 |
+
+3. The third of a list
+4. The fourth
+
+- [x] Bought the boxes
+- [ ] Ordered the worms"""
+
 HOSTILE = """Raw HTML stays text: <script>window.hacked = 1</script> and <img src=x onerror="window.hacked = 2">.
 
 <iframe srcdoc="<script>parent.hacked = 3</script>"></iframe>
@@ -139,6 +150,8 @@ def script_for(question: str) -> Script:
         return Script(HOSTILE)
     if "code" in asked:
         return Script(CODE)
+    if "layout" in asked:
+        return Script(LAYOUT, think_s=0.0)
     if "table" in asked:
         return Script(TABLE)
     if "limit" in asked:

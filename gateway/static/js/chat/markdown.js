@@ -54,6 +54,8 @@ const ALLOWED = {
   ],
   ALLOWED_ATTR: ["href", "title", "class", "align", "start", "type", "checked", "disabled"],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
+  // Every other attribute's value would have to look like an address, too.
+  ADD_URI_SAFE_ATTR: ["align", "start", "type", "checked", "disabled"],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
