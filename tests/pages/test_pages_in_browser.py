@@ -7,6 +7,7 @@ from playwright.async_api import expect
 
 from tests.pages.conftest import Preview, Tab
 from tests.pages.preview.pages import PAGES
+from tests.pages.preview.samples_audit import LONG_ADDRESS
 
 AXE_RUN = """async () => {
     const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
@@ -210,6 +211,21 @@ async def test_current_place_is_in_sight_on_a_phone(tab: Tab) -> None:
         box = await page.locator(".sub-nav [aria-current]").bounding_box()
         assert box is not None
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390, place
+
+
+async def test_moments_stand_on_one_line_beside_an_address_that_is_cut(tab: Tab) -> None:
+    await tab.page.set_viewport_size({"width": 1280, "height": 800})
+    for place in ("audit", "requests"):
+        page = await tab.go(f"/admin/{place}")
+        lines = await page.locator("tbody time").evaluate_all(
+            "all => all.map(e => e.getClientRects().length)"
+        )
+        assert lines and set(lines) == {1}, place
+        box = page.locator(".table-wrap")
+        assert await box.evaluate("e => e.scrollWidth <= e.clientWidth"), place
+    page = await tab.go("/admin/audit")
+    actor = page.locator(f"td.address[title='{LONG_ADDRESS}']")
+    assert await actor.evaluate("e => e.scrollWidth > e.clientWidth")
 
 
 async def test_a_call_takes_four_lines_on_a_phone_and_a_troubled_one_its_marks_besides(

@@ -4,6 +4,9 @@ from typing import Any
 
 from tests.pages.preview.samples import DAY_MS, NOW
 
+LONG_ADDRESS = (
+    "a.person.whose.address.fills.a.whole.line@department-of-long-names.university.example.org"
+)
 _ACT: dict[str, Any] = {
     "actor": "ines@alcove.example",
     "tenant": "taaaaaaaaaaaaaaa",
@@ -40,6 +43,15 @@ ACTS_DONE = [
         "actor": "mara.lindqvist@example.org",
         "action": "Key for a program made",
         "after": "Notebook on my laptop (…a1B2)",
+    },
+    _ACT
+    | {
+        "id": "01k9z3e7m2q8x4v6t0aaaaaa01",
+        "at": NOW - 2 * DAY_MS,
+        "actor": LONG_ADDRESS,
+        "email": LONG_ADDRESS,
+        "action": "Key for a program made",
+        "after": "Notebook on my laptop (…c3D4)",
     },
 ]
 NOTED = [
