@@ -101,8 +101,9 @@ class Exchange:
             await self._request.write(data)
 
     def write_now(self, data: bytes) -> bool:
-        """Sends a part of the answer. False: the caller is slower than we are, so wait for `drained`."""
-        return self.gone or self._request.write_now(data)
+        """Sends a part of the answer. False: the caller is slower than we are, so wait for `drained`, or gone."""
+        request = self._request
+        return not request.gone and request.write_now(data)
 
     async def drained(self) -> None:
         """Returns once the caller has taken most of what was written."""

@@ -55,14 +55,14 @@ class Pump:
             self._noted = True
             self._call.hold.seen = self._found.output_estimate
             self._ledger.first_output(self._call.hold)
-        if self._exchange.gone:
-            return self._reads_on()
         if not self.outlet.holding:
             return self._exchange.write_now(out)
         self.outlet.hold(out)
-        return not (self._found.failed or self.outlet.decided(self._found))
+        undecided = not (self._found.failed or self.outlet.decided(self._found))
+        return undecided and not self._exchange.gone
 
-    def _reads_on(self) -> bool:
+    def reads_on(self) -> bool:
+        """Whether the answer is still read although its caller has left."""
         now_s = time.monotonic()
         self._left_s = self._left_s or now_s
         self.given_up = now_s - self._left_s > self._drain_s

@@ -176,11 +176,12 @@ class Sending:
         self, call: Call, exchange: Exchange, response: RelayResponse, pump: Pump
     ) -> None:
         while not await response.push(pump.take):
-            if pump.given_up:
-                call.outcome = "left"
-                return
             if pump.outlet.holding:
                 await self._decide(call, exchange, pump.outlet)
+            elif exchange.gone:
+                if not pump.reads_on():
+                    call.outcome = "left"
+                    return
             else:
                 await exchange.drained()
 

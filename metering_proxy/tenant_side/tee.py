@@ -81,7 +81,7 @@ class Tee:
         if self._framing == "whole":
             self._gather(plain)
             return chunk
-        kept = self._read(plain)
+        kept = self._read(plain) if self._skimmer is None else self._skim(self._skimmer, plain)
         return kept if self._strip else chunk
 
     def cut(self) -> bytes:
@@ -95,11 +95,12 @@ class Tee:
         return self._reader.found.output_estimate
 
     def conclude(self) -> None:
-        """Nothing more will be fed: what was put by is read, where the answer has not said what it used.
+        """Nothing more will be fed: what was put by is read, where the answer has not said what it used
+        and that it is over.
 
         An answer that is cut behind all of its JSON has said all that there is.
         """
-        if self._reader.found.told is None:
+        if self._reader.found.told is None or not self._reader.found.finished:
             self._catch_up()
         if self._framing == "whole" and self._whole and _is_json(self._whole):
             self._show(self._reader.whole, bytes(self._whole))

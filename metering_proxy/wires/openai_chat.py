@@ -110,10 +110,9 @@ def _prediction_bytes(document: Document) -> int:
     return len(document.text[member.start : member.end].encode())
 
 
-# What ends a stream, says what was used, or that it went wrong; a model and its tier are said from the beginning.
-_TELLING = re.compile(
-    rb'"(?:usage"\s*:\s*\{|error"|base_resp"|success"|finish_reason"\s*:\s*")|\[DONE\]'
-)
+# What ends a choice, says what was used, or that it went wrong; a model and its tier are said from the beginning.
+# All begin with a quote, for which a search is four times as fast; [DONE] is read in the end, where it matters.
+_TELLING = re.compile(rb'"(?:usage"\s*:\s*\{|error"|base_resp"|success"|finish_reason"\s*:\s*")')
 # Ends of a choice that are none of the model's: whoever passed it on had lost it.
 _BROKEN = frozenset(("error", "network_error", "insufficient_system_resource"))
 

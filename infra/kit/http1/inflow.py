@@ -60,8 +60,19 @@ class Inflow:
 
     def flush(self) -> None:
         """All of one read of the socket was fed: whoever is pushed at gets it, in one piece."""
-        if self._sink is not None and self._parts and not self.ended:
-            self._pour(self._sink)
+        sink = self._sink
+        if sink is None or not self._parts or self.ended:
+            return
+        try:
+            if sink(self._take()):
+                return
+        except Exception as error:
+            self._sink = None
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_exception(error)
+            return
+        self._sink = None
+        self._wake()
 
     def end(self) -> None:
         """The body is whole. Without effect the second time."""
@@ -90,7 +101,8 @@ class Inflow:
         taken = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
         self._buffered = 0
-        self._let_flow()
+        if self.holding:
+            self._let_flow()
         return taken
 
     async def push(self, sink: Sink) -> bool:
@@ -112,18 +124,6 @@ class Inflow:
                 stopped, self._sink = self._sink is None, None
             if stopped:
                 return False
-
-    def _pour(self, sink: Sink) -> None:
-        try:
-            if sink(self._take()):
-                return
-        except Exception as error:
-            self._sink = None
-            if self._waiter is not None and not self._waiter.done():
-                self._waiter.set_exception(error)
-            return
-        self._sink = None
-        self._wake()
 
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()
