@@ -27,7 +27,7 @@ from metering_proxy.tenant_side.no_room import refused
 from metering_proxy.tenant_side.sending import Sending
 from metering_proxy.tenant_side.terms import Terms, agree, reserve_op
 from metering_proxy.tenants import Standing, Tenants
-from metering_proxy.wires.wire import Ask, Outside, Wire
+from metering_proxy.wires.wire import Ask, Envelope, Wire
 
 # How long an answer is read on after its caller has left: what was generated is billed, so it is counted.
 DRAIN_S = 120.0
@@ -86,7 +86,7 @@ class Calls:
         content_type = ", ".join(
             exchange.headers("content-type")
         )  # two are one that no reader takes
-        ask = wire.read(body, Outside(named, exchange.query, content_type))
+        ask = wire.read(body, Envelope(named, exchange.query, content_type))
         routes = await self._catalog.routes(ask.model, wire.name, ask.kind, started_at)
         others = self._agreed(ask, routes, standing, key, started_at)
         agreed = self._first(others)

@@ -105,7 +105,7 @@ def _usage(terms: Terms, found: Found, outcome: str, limit: int) -> tuple[Usage,
     usage = found.usage
     if usage is not None and usage.units and not usage.total and not terms.priced(usage.unit):
         usage = None  # the answer counts what has no price, and tells no tokens
-    if usage is not None and found.told is not None:
+    if usage is not None and found.reported_usage is not None:
         return usage, None
     passed = min(found.output_estimate, terms.bound.output_tokens(limit))
     why = "no_usage" if outcome in ("complete", "left") else outcome

@@ -100,7 +100,7 @@ class Tee:
 
         An answer that is cut behind all of its JSON has said all that there is.
         """
-        if self._reader.found.told is None or not self._reader.found.finished:
+        if self._reader.found.reported_usage is None or not self._reader.found.finished:
             self._catch_up()
         if self._framing == "whole" and self._whole and _is_json(self._whole):
             self._show(self._reader.whole, bytes(self._whole))

@@ -10,10 +10,10 @@ from metering_proxy.pricing import Usage
 from metering_proxy.wires import answers, members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
-from metering_proxy.wires.numbers import natural, nonsense, told
+from metering_proxy.wires.numbers import natural, nonsense, reported
 from metering_proxy.wires.openai_chat import FLOOR_TOKENS
 from metering_proxy.wires.survey import Survey, survey
-from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
+from metering_proxy.wires.wire import BARE, Ask, Envelope, Found, Reader, Shape
 
 # Tools that run in the caller. A search has a price, and a bound where `max_uses` gives it one; any other typed
 # tool runs at the provider and costs what no token count bounds.
@@ -30,7 +30,7 @@ class AnthropicMessages:
     shape: Shape = "anthropic"
     operation = "chat"
 
-    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+    def read(self, body: bytes, envelope: Envelope = BARE) -> Ask:
         """See wire.Wire."""
         document = read(body)
         found = _surveyed(document, len(body))
@@ -69,7 +69,7 @@ class AnthropicCount:
     shape: Shape = "anthropic"
     operation = "count_tokens"
 
-    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+    def read(self, body: bytes, envelope: Envelope = BARE) -> Ask:
         """See wire.Wire."""
         document = read(body)
         found = _surveyed(document, len(body))
@@ -156,7 +156,7 @@ class _Reader:
         self.found = Found()
         self._seen: dict[str, Any] = {}
         self._for_an_hour = for_an_hour
-        self._is_told = False  # its output was counted, and not only begun
+        self._is_counted = False  # its output was counted, and not only begun
 
     def event(self, data: bytes) -> bool:
         event = self.found.event(data)
@@ -186,12 +186,12 @@ class _Reader:
             case "message_delta":
                 self._usage(event.get("usage"))
                 counted = at(event, "usage.output_tokens") is not None
-                self._is_told = self._is_told or counted
+                self._is_counted = self._is_counted or counted
                 delta = event.get("delta")
                 ended = isinstance(delta, dict) and bool(delta.get("stop_reason"))
-                self.found.finished = self.found.finished or (ended and self._is_told)
+                self.found.finished = self.found.finished or (ended and self._is_counted)
             case "message_stop":
-                self.found.finished = self._is_told
+                self.found.finished = self._is_counted
             case "error":
                 self.found.fails(event.get("error"))
 
@@ -208,7 +208,7 @@ class _Reader:
             self._seen.pop("input_tokens")
         for name, value in usage.items():
             if name == "cache_creation":
-                self._split(value, told(usage.get("cache_creation_input_tokens")))
+                self._split(value, reported(usage.get("cache_creation_input_tokens")))
             elif isinstance(value, dict):
                 before = self._seen.get(name)
                 within = self._seen[name] = dict(before) if isinstance(before, dict) else {}
@@ -235,14 +235,16 @@ class _Reader:
 def _moved_to_cache(usage: dict[str, Any], seen: dict[str, Any]) -> bool:
     """Whether an input of 0 takes the place of one that was told before anybody looked into the cache."""
     before = natural(seen.get("input_tokens"))
-    if told(usage.get("input_tokens")) != 0 or any(natural(seen.get(name)) for name in _CACHE):
+    if reported(usage.get("input_tokens")) != 0 or any(natural(seen.get(name)) for name in _CACHE):
         return False
     return 0 < before <= sum(natural(usage.get(name)) for name in _CACHE)
 
 
 def _buckets(seen: dict[str, Any], *, for_an_hour: bool) -> Usage | None:
     """What was said up to now; None where it does not say the input, or says what is no count."""
-    if told(seen.get("input_tokens")) is None or any(nonsense(seen.get(name)) for name in _COUNTS):
+    if reported(seen.get("input_tokens")) is None or any(
+        nonsense(seen.get(name)) for name in _COUNTS
+    ):
         return None
     seen = _whole(seen)
     written = natural(seen.get("cache_creation_input_tokens"))

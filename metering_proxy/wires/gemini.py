@@ -14,10 +14,10 @@ from metering_proxy.pricing import PLAIN_TIERS, Usage
 from metering_proxy.wires import answers, members, numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, invalid, read
-from metering_proxy.wires.numbers import natural, told
+from metering_proxy.wires.numbers import natural, reported
 from metering_proxy.wires.openai_chat import FLOOR_TOKENS
 from metering_proxy.wires.survey import survey
-from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
+from metering_proxy.wires.wire import BARE, Ask, Envelope, Found, Reader, Shape
 
 _UPPER = re.compile(r"[A-Z]")
 # Functions run in the caller. Searches have a price, and how many there may be stands beside it; what else Google
@@ -41,7 +41,7 @@ class Gemini:
     def __init__(self, name: str, *, stream: bool) -> None:
         self.name, self._stream = name, stream
 
-    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+    def read(self, body: bytes, envelope: Envelope = BARE) -> Ask:
         """See wire.Wire."""
         document = read(body)
         contents = document.get("contents")
@@ -62,10 +62,10 @@ class Gemini:
         strange = members.strange(document, "gemini")
         if config is not None:
             strange += members.strange(config, "gemini_config")
-        sse = self._stream and parse_qs(outside.query).get("alt") == ["sse"]
+        sse = self._stream and parse_qs(envelope.query).get("alt") == ["sse"]
         return Ask(
             document=document,
-            model=outside.model.removeprefix("models/"),
+            model=envelope.model.removeprefix("models/"),
             kind="chat",
             survey=found,
             stream=self._stream,
@@ -198,7 +198,10 @@ class _Reader:
 
 def _answered(usage: dict[str, Any]) -> int | None:
     """Tokens of what was answered, without thoughts; None where neither a count nor the total tells them."""
-    candidates, total = told(usage.get("candidatesTokenCount")), told(usage.get("totalTokenCount"))
+    candidates, total = (
+        reported(usage.get("candidatesTokenCount")),
+        reported(usage.get("totalTokenCount")),
+    )
     read, thoughts = _read(usage), natural(usage.get("thoughtsTokenCount"))
     if candidates is None:
         return total - read - thoughts if total is not None and total > read + thoughts else None
@@ -214,7 +217,9 @@ def _read(usage: dict[str, Any]) -> int:
 def _buckets(usage: dict[str, Any], *, tier: str | None) -> Usage | None:
     """None where it does not say the input, or says what is no count."""
     said = [usage[name] for name in _COUNTS if name in usage]
-    if told(usage.get("promptTokenCount")) is None or any(told(count) is None for count in said):
+    if reported(usage.get("promptTokenCount")) is None or any(
+        reported(count) is None for count in said
+    ):
         return None
     prompt, read, candidates = natural(usage["promptTokenCount"]), _read(usage), _answered(usage)
     candidates, thoughts = max(0, candidates or 0), natural(usage.get("thoughtsTokenCount"))

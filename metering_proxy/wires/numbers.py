@@ -51,7 +51,7 @@ def text(document: Document, name: str) -> str | None:
     return value
 
 
-def told(value: Any) -> int | None:
+def reported(value: Any) -> int | None:
     """A count in an answer, where it can be read: a natural number, also as `7.0` or `"7"`; else None."""
     if type(value) is not int:
         if not (_is_digits(value) or (type(value) is float and value.is_integer())):
@@ -62,17 +62,17 @@ def told(value: Any) -> int | None:
 
 def natural(value: Any) -> int:
     """The same of what may be missing: it counts as none then, since an answer is not ours to refuse."""
-    return 0 if value is None else told(value) or 0
+    return 0 if value is None else reported(value) or 0
 
 
 def nonsense(value: Any) -> bool:
     """Whether something is said there that is no count."""
-    return value is not None and told(value) is None
+    return value is not None and reported(value) is None
 
 
 def replace(seen: dict[str, Any], name: str, value: Any) -> None:
     """Keeps a count that is told again and again: the last one holds, but nothing and 0 replace no more than 0."""
-    if value is not None and not (told(value) == 0 and seen.get(name)):
+    if value is not None and not (reported(value) == 0 and seen.get(name)):
         seen[name] = value
 
 

@@ -7,7 +7,7 @@ from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import Document, Edit, invalid, read
 from metering_proxy.wires.survey import survey
-from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
+from metering_proxy.wires.wire import BARE, Ask, Envelope, Found, Reader, Shape
 
 FLOOR_TOKENS = 256
 LIMITS = ("max_completion_tokens", "max_tokens")
@@ -25,7 +25,7 @@ class OpenAiChat:
     shape: Shape = "openai"
     operation = "chat"
 
-    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+    def read(self, body: bytes, envelope: Envelope = BARE) -> Ask:
         """See wire.Wire."""
         document = read(body)
         messages = document.get("messages")

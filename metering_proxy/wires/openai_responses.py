@@ -13,7 +13,7 @@ from metering_proxy.wires.document import Document, invalid, read
 from metering_proxy.wires.numbers import natural
 from metering_proxy.wires.openai_chat import FLOOR_TOKENS
 from metering_proxy.wires.survey import Survey, survey
-from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
+from metering_proxy.wires.wire import BARE, Ask, Envelope, Found, Reader, Shape
 
 # Input that is not in the body; the context window bounds it.
 _HIDDEN = ("previous_response_id", "conversation", "prompt")
@@ -34,7 +34,7 @@ class OpenAiResponses:
     shape: Shape = "openai"
     operation = "chat"
 
-    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+    def read(self, body: bytes, envelope: Envelope = BARE) -> Ask:
         """See wire.Wire."""
         document = read(body)
         if numbers.flag(document, "background"):

@@ -11,7 +11,7 @@ from metering_proxy.wires import answers, members, numbers, openai_usage
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import invalid, read
 from metering_proxy.wires.survey import Survey
-from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
+from metering_proxy.wires.wire import BARE, Ask, Envelope, Found, Reader, Shape
 
 UNIT = "character"
 _MOST_CHARACTERS = 4_096
@@ -24,7 +24,7 @@ class OpenAiSpeech:
     shape: Shape = "openai"
     operation = "speech"
 
-    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+    def read(self, body: bytes, envelope: Envelope = BARE) -> Ask:
         """See wire.Wire."""
         document = read(body)
         given = document.get("input")

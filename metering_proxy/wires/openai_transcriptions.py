@@ -13,7 +13,7 @@ from metering_proxy.wires import answers, durations, forms, members, openai_usag
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
 from metering_proxy.wires.document import invalid
 from metering_proxy.wires.survey import Survey
-from metering_proxy.wires.wire import PLAINLY, Ask, Found, Outside, Reader, Shape
+from metering_proxy.wires.wire import BARE, Ask, Envelope, Found, Reader, Shape
 
 UNIT = "millisecond"
 _DIALECT = Dialect(cached_at=())
@@ -27,9 +27,9 @@ class OpenAiTranscriptions:
     shape: Shape = "openai"
     operation = "transcription"
 
-    def read(self, body: bytes, outside: Outside = PLAINLY) -> Ask:
+    def read(self, body: bytes, envelope: Envelope = BARE) -> Ask:
         """See wire.Wire. Raises `invalid` for a recording whose duration cannot be read."""
-        form = forms.read(body, outside.content_type)
+        form = forms.read(body, envelope.content_type)
         recording, model = form.file("file"), form.value("model")
         if not model:
             raise invalid("model must be the id of a model", "model")

@@ -12,7 +12,7 @@ from infra.kit.value import value
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import numbers
 from metering_proxy.wires.dialect import PLAIN, Dialect, at
-from metering_proxy.wires.numbers import natural, told
+from metering_proxy.wires.numbers import natural, reported
 
 # A million dollars: no call has cost as much, and what has so many digits is an error of somebody's.
 _MOST_STATED_NANOS = 1_000_000 * money.NANOS_PER_USD
@@ -71,8 +71,8 @@ def read(
 ) -> Reading | None:
     """What a usage object says; None where its input or its output cannot be read, so that it says nothing."""
     usage = _filled(usage, names)
-    prompt = told(usage.get(names.input))
-    if prompt is None or (names.output and told(usage.get(names.output)) is None):
+    prompt = reported(usage.get(names.input))
+    if prompt is None or (names.output and reported(usage.get(names.output)) is None):
         return None
     inside, outside = at(usage, names.input_details), at(usage, names.output_details)
     cached = min(prompt, max((natural(at(usage, place)) for place in dialect.cached_at), default=0))
@@ -111,7 +111,7 @@ def _filled(usage: dict[str, Any], names: Names) -> dict[str, Any]:
     }
     if missing:
         usage = {**usage, **missing}
-    total, prompt = told(usage.get("total_tokens")), natural(usage.get(names.input))
+    total, prompt = reported(usage.get("total_tokens")), natural(usage.get(names.input))
     if not names.output:
         lacks = usage.get(names.input) is None and total is not None
         return {**usage, names.input: total} if lacks else usage

@@ -36,15 +36,15 @@ class Editable(Protocol):
 
 
 @value
-class Outside:
-    """What a request says outside of its body: its query, its content type, and a model that its path names."""
+class Envelope:
+    """What a request says around its body: query, content type, and the model where its path names one."""
 
     model: str = ""
     query: str = ""
     content_type: str = ""
 
 
-PLAINLY = Outside()
+BARE = Envelope()
 
 
 class _Gone:
@@ -173,8 +173,8 @@ class Found:
         self.complaint = answers.word(answer.get("error")) if answer else None
 
     @property
-    def told(self) -> Usage | None:
-        """The usage of an answer that told all of it; None where its input was never filled in.
+    def reported_usage(self) -> Usage | None:
+        """The usage, where the answer reported all of it; None where its input was never filled in.
 
         A provider that says zero means it, but output of no input there is not.
         """
@@ -221,7 +221,7 @@ class Wire(Protocol):
     operation: str
     """`gen_ai.operation.name`."""
 
-    def read(self, body: bytes, outside: Outside = ...) -> Ask:
+    def read(self, body: bytes, envelope: Envelope = ...) -> Ask:
         """The request in `body`. Raises `invalid`."""
         ...
 

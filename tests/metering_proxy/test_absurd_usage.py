@@ -76,4 +76,4 @@ async def test_call_beyond_its_hold_is_charged_in_full_when_its_usage_is_possibl
 def test_count_of_an_answer_is_a_number_that_a_call_can_have(
     value: object, count: int | None
 ) -> None:
-    assert numbers.told(value) == count
+    assert numbers.reported(value) == count

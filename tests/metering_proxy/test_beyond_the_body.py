@@ -17,7 +17,7 @@ from metering_proxy.providers.kinds import kinds
 from metering_proxy.tenant_side.terms import agree
 from metering_proxy.tenants import Standing
 from metering_proxy.wires import paths
-from metering_proxy.wires.wire import Ask, Outside
+from metering_proxy.wires.wire import Ask, Envelope
 
 _SAID = [{"role": "user", "content": "hi"}]
 _PLAN = plans.load().get("plus")
@@ -25,7 +25,7 @@ _STANDING = Standing(_PLAN, "active", _PLAN.spans(0))
 
 
 def _read(name: str, **body: Any) -> Ask:
-    return paths.WIRES[name].read(json.dumps(body).encode(), Outside("named"))
+    return paths.WIRES[name].read(json.dumps(body).encode(), Envelope("named"))
 
 
 def _chat(messages: Any = _SAID, **more: Any) -> Ask:

@@ -22,7 +22,7 @@ from metering_proxy.providers.kinds import kinds
 from metering_proxy.tenant_side.terms import Terms, agree
 from metering_proxy.tenants import Standing
 from metering_proxy.wires import paths
-from metering_proxy.wires.wire import Outside
+from metering_proxy.wires.wire import Envelope
 from tests.metering_proxy import recordings, unseen
 
 _EACH = 1_250
@@ -254,7 +254,7 @@ def _charge(usage: Usage, price: Price) -> int:
 
 
 def _agreed(wire: str, case: Case, route: Route) -> Terms:
-    ask = paths.WIRES[wire].read(case.body, Outside("named", "", case.content_type))
+    ask = paths.WIRES[wire].read(case.body, Envelope("named", "", case.content_type))
     return agree(ask, route, _STANDING, _AT)
 
 

@@ -14,7 +14,7 @@ from metering_proxy.providers import known
 from metering_proxy.providers.kinds import kinds
 from metering_proxy.wires import openai_usage, paths
 from metering_proxy.wires.events import Splitter
-from metering_proxy.wires.wire import Outside
+from metering_proxy.wires.wire import Envelope
 from tests.metering_proxy.goldens import GOLDENS
 
 
@@ -208,7 +208,9 @@ def test_fees_of_requests_and_units_are_part_of_the_sum() -> None:
 
 def test_query_of_a_caller_does_not_choose_the_price() -> None:
     wire = paths.WIRES["gemini_generate"]
-    ask = wire.read(b'{"contents":[{"parts":[]}]}', Outside(model="m", query="alt=sse&model=cheap"))
+    ask = wire.read(
+        b'{"contents":[{"parts":[]}]}', Envelope(model="m", query="alt=sse&model=cheap")
+    )
     assert (ask.model, ask.query) == ("m", "")
 
 

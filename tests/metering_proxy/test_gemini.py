@@ -10,7 +10,7 @@ from metering_proxy.pricing import Usage
 from metering_proxy.wires import paths
 from metering_proxy.wires.arrays import ArraySplitter
 from metering_proxy.wires.gemini import Gemini
-from metering_proxy.wires.wire import Ask, Outside
+from metering_proxy.wires.wire import Ask, Envelope
 from tests import scripted as s
 from tests.metering_proxy.house import MODEL, House, Tenant
 from tests.scripted import Reply, ScriptedProvider
@@ -41,8 +41,8 @@ async def google_tenant(house: House, scripted: ScriptedProvider) -> Tenant:
 
 
 def _asked(body: dict[str, Any], *, stream: bool = False, query: str = "") -> Ask:
-    outside = Outside(model="m", query=query)
-    return Gemini("gemini", stream=stream).read(json.dumps(body).encode(), outside)
+    envelope = Envelope(model="m", query=query)
+    return Gemini("gemini", stream=stream).read(json.dumps(body).encode(), envelope)
 
 
 @pytest.mark.parametrize("path", _PATHS)

@@ -10,7 +10,7 @@ from openai.types.responses import response_create_params as responses_params
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from metering_proxy.wires import members, paths
-from metering_proxy.wires.wire import Ask, Outside
+from metering_proxy.wires.wire import Ask, Envelope
 from tests import scripted as s
 from tests.metering_proxy.house import MODEL, ROW, House, Tenant
 from tests.scripted import ScriptedProvider
@@ -43,7 +43,7 @@ _ELSEWHERE: list[dict[str, Any]] = [
 
 def _read(name: str, **more: Any) -> Ask:
     body = json.dumps({**_BODIES[name], **more}).encode()
-    return paths.WIRES[name].read(body, Outside("named"))
+    return paths.WIRES[name].read(body, Envelope("named"))
 
 
 @pytest.mark.parametrize("more", _ELSEWHERE, ids=lambda more: next(iter(more)))

@@ -11,7 +11,7 @@ from metering_proxy.wires.anthropic_messages import AnthropicMessages
 from metering_proxy.wires.events import Splitter
 from metering_proxy.wires.openai_chat import OpenAiChat
 from metering_proxy.wires.wire import Found, Wire
-from tests.metering_proxy.told import ended
+from tests.metering_proxy.small_answers import ended
 
 _PROMPT_DETAILS = {"cached_tokens": 1024, "audio_tokens": 0}
 

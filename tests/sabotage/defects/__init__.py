@@ -9,9 +9,9 @@ from tests.sabotage.defects.meter import METER
 from tests.sabotage.defects.money import MONEY
 from tests.sabotage.defects.pages import PAGES
 from tests.sabotage.defects.reaching import REACHING
+from tests.sabotage.defects.reporting import REPORTING
 from tests.sabotage.defects.spawner import SPAWNER
-from tests.sabotage.defects.telling import TELLING
-from tests.sabotage.defects.told import TOLD
+from tests.sabotage.defects.usage import USAGE
 from tests.sabotage.defects.wires import WIRES
 
 DEFECTS = [
@@ -20,9 +20,9 @@ DEFECTS = [
     *MONEY,
     *WIRES,
     *ANSWERS,
-    *TOLD,
+    *USAGE,
     *REACHING,
-    *TELLING,
+    *REPORTING,
     *EGRESS,
     *SPAWNER,
     *AGENT,

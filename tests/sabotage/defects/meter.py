@@ -2,7 +2,7 @@
 
 from tests.sabotage.defect import Defect
 
-_BELIEFS = "tests/metering_proxy/test_beliefs.py"
+_BELIEFS = "tests/metering_proxy/test_optimistic_batches.py"
 _BOOKS = "tests/metering_proxy/test_ledger.py"
 _RECOVERY = "tests/metering_proxy/test_recovery.py"
 _ENDINGS = "tests/metering_proxy/test_endings.py"

@@ -64,7 +64,7 @@ WIRES = [
         why="a key that a client put into its address would be sent to the provider",
         file="metering_proxy/wires/gemini.py",
         old='query="alt=sse" if sse else "",',
-        new="query=outside.query,",
+        new="query=envelope.query,",
         tests=(_GEMINI,),
     ),
     Defect(

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from metering_proxy.pricing import Usage
-from tests.metering_proxy import told
-from tests.metering_proxy.told import chat, stop, whole, word
+from tests.metering_proxy import small_answers
+from tests.metering_proxy.small_answers import chat, stop, whole, word
 
 _USED = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
 _FAILED = [
@@ -53,11 +53,11 @@ def test_error_under_a_good_status_is_seen_in_whatever_way_it_is_said(
     kind: str, body: bytes
 ) -> None:
     for size in (7, len(body)):
-        assert told.read("openai_chat", kind, body, size).failed
+        assert small_answers.read("openai_chat", kind, body, size).failed
 
 
 def test_answer_that_says_that_all_is_well_has_not_failed() -> None:
-    told.check(
+    small_answers.check(
         "openai_chat",
         "minimax",
         whole(_USED, base_resp={"status_code": 0}),

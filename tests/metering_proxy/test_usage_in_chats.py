@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from metering_proxy.pricing import Usage
-from tests.metering_proxy import told
-from tests.metering_proxy.told import chat, events, stop, used, whole, word
+from tests.metering_proxy import small_answers
+from tests.metering_proxy.small_answers import chat, events, stop, used, whole, word
 
 _ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 _USED = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
@@ -271,4 +271,4 @@ _NAMES = [
     [pytest.param(*row, id=name) for name, *row in (*_THOUGHTS, *_PLACES, *_ENDS, *_NAMES)],
 )
 def test_usage_of_a_chat_is_read_rightly(kind: str, body: bytes, expected: Usage | None) -> None:
-    told.check("openai_chat", kind, body, expected)
+    small_answers.check("openai_chat", kind, body, expected)

@@ -86,4 +86,4 @@ def check(wire: str, kind: str, body: bytes, expected: Usage | None) -> None:
     for size in (7, len(body)):
         found = read(wire, kind, body, size)
         assert not found.failed
-        assert found.told == expected
+        assert found.reported_usage == expected

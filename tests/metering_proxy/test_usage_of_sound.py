@@ -9,8 +9,8 @@ from metering_proxy.pricing import Usage
 from metering_proxy.wires.openai_speech import OpenAiSpeech
 from metering_proxy.wires.openai_transcriptions import OpenAiTranscriptions
 from metering_proxy.wires.wire import Reader
-from tests.metering_proxy import told
-from tests.metering_proxy.told import events
+from tests.metering_proxy import small_answers
+from tests.metering_proxy.small_answers import events
 
 _TOKENS = {"input_tokens": 14, "output_tokens": 45, "total_tokens": 59}
 _HEARD = {"input_token_details": {"text_tokens": 1, "audio_tokens": 13}}
@@ -34,7 +34,7 @@ _RECORDINGS = [
 )
 def test_recording_costs_what_the_provider_heard(said: Any, expected: Usage | None) -> None:
     body = json.dumps({"text": "hello", **said}).encode()
-    told.check("openai_transcriptions", "openai", body, expected)
+    small_answers.check("openai_transcriptions", "openai", body, expected)
 
 
 def _speech(counted: Usage) -> Reader:
@@ -50,15 +50,17 @@ def test_speech_in_events_tells_its_tokens_at_the_end() -> None:
     """new-api#2434: whole speech has no usage, as events it has."""
     reader = _speech(_SPOKEN)
     reader.event(b'{"type": "speech.audio.delta", "audio": "AAAA"}')
-    assert reader.found.told is None
+    assert reader.found.reported_usage is None
     reader.event(json.dumps({"type": "speech.audio.done", "usage": _TOKENS}).encode())
-    assert reader.found.told == Usage(input=14, audio_output=45, units=12, unit="character")
+    assert reader.found.reported_usage == Usage(
+        input=14, audio_output=45, units=12, unit="character"
+    )
 
 
 def test_speech_in_events_without_tokens_costs_its_characters() -> None:
     reader = _speech(_SPOKEN)
     reader.event(b'{"type": "speech.audio.done"}')
-    assert reader.found.told == _SPOKEN
+    assert reader.found.reported_usage == _SPOKEN
 
 
 def test_error_among_the_events_of_sound_is_seen() -> None:
@@ -72,4 +74,4 @@ def test_last_event_of_a_recording_counts_its_tokens() -> None:
     done = {"type": "transcript.text.done", "text": "hello", "usage": {**_TOKENS, **_HEARD}}
     delta = {"type": "transcript.text.delta", "delta": "hello"}
     expected = Usage(input=1, audio_input=13, output=45)
-    told.check("openai_transcriptions", "openai", events(delta, done), expected)
+    small_answers.check("openai_transcriptions", "openai", events(delta, done), expected)

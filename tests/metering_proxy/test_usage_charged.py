@@ -7,7 +7,7 @@ import pytest
 from metering_proxy import wire
 from tests import scripted as s
 from tests.metering_proxy.house import MODEL, ROW, House, Tenant
-from tests.metering_proxy.told import (
+from tests.metering_proxy.small_answers import (
     begun,
     chat,
     ended,

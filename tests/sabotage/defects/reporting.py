@@ -4,7 +4,7 @@ from tests.sabotage.defect import Defect
 
 _TROUBLES = "tests/metering_proxy/test_troubles.py"
 
-TELLING = [
+REPORTING = [
     Defect(
         name="pay-each-search-of-a-prompt",
         why="models whose provider bills searches by the prompt would cost several times their price",

@@ -2,13 +2,13 @@
 
 from tests.sabotage.defect import Defect
 
-_CHATS = "tests/metering_proxy/test_told_in_chats.py"
-_MESSAGES = "tests/metering_proxy/test_told_in_messages.py"
-_RESPONSES = "tests/metering_proxy/test_told_in_responses.py"
-_GEMINI = "tests/metering_proxy/test_told_by_gemini.py"
-_LOOSELY = "tests/metering_proxy/test_told_loosely.py"
+_CHATS = "tests/metering_proxy/test_usage_in_chats.py"
+_MESSAGES = "tests/metering_proxy/test_usage_in_messages.py"
+_RESPONSES = "tests/metering_proxy/test_usage_in_responses.py"
+_GEMINI = "tests/metering_proxy/test_usage_in_gemini.py"
+_LOOSELY = "tests/metering_proxy/test_loose_json.py"
 
-TOLD = [
+USAGE = [
     Defect(
         name="leave-out-silent-thoughts",
         why="thoughts that only the total tells would be free: most of an answer by Gemini or Grok",
@@ -37,8 +37,8 @@ TOLD = [
         name="believe-the-first-event",
         why="a message whose end was not counted would cost one token of output",
         file="metering_proxy/wires/anthropic_messages.py",
-        old="self._is_told = False",
-        new="self._is_told = True",
+        old="self._is_counted = False",
+        new="self._is_counted = True",
         tests=(_MESSAGES,),
     ),
     Defect(

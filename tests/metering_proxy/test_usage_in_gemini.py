@@ -10,8 +10,8 @@ import pytest
 from metering_proxy import pricing
 from metering_proxy.pricing import Usage
 from metering_proxy.providers import known
-from tests.metering_proxy import told
-from tests.metering_proxy.told import events
+from tests.metering_proxy import small_answers
+from tests.metering_proxy.small_answers import events
 
 
 def _chunk(
@@ -170,4 +170,4 @@ def test_cached_sound_costs_as_cached_text_where_there_is_no_price_for_it() -> N
     ("body", "expected"), [pytest.param(*row, id=name) for name, *row in _GEMINI]
 )
 def test_usage_of_geminis_answer_is_read_rightly(body: bytes, expected: Usage | None) -> None:
-    told.check("gemini_stream", "google", body, expected)
+    small_answers.check("gemini_stream", "google", body, expected)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from metering_proxy.pricing import Usage
-from tests.metering_proxy import told
-from tests.metering_proxy.told import begun, ended, halted, messages, said
+from tests.metering_proxy import small_answers
+from tests.metering_proxy.small_answers import begun, ended, halted, messages, said
 
 _LONG = said("x" * 400)
 
@@ -178,4 +178,4 @@ _MESSAGES = [
     ("body", "expected"), [pytest.param(*row, id=name) for name, *row in _MESSAGES]
 )
 def test_usage_of_a_message_is_read_rightly(body: bytes, expected: Usage | None) -> None:
-    told.check("anthropic_messages", "anthropic_compatible", body, expected)
+    small_answers.check("anthropic_messages", "anthropic_compatible", body, expected)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from metering_proxy.pricing import Usage
-from tests.metering_proxy import told
-from tests.metering_proxy.told import events
+from tests.metering_proxy import small_answers
+from tests.metering_proxy.small_answers import events
 
 _USED = {
     "input_tokens": 20,
@@ -87,14 +87,14 @@ _RESPONSES = [
     ("body", "expected"), [pytest.param(*row, id=name) for name, *row in _RESPONSES]
 )
 def test_usage_of_a_response_is_read_rightly(body: bytes, expected: Usage | None) -> None:
-    told.check("openai_responses", "openai_compatible", body, expected)
+    small_answers.check("openai_responses", "openai_compatible", body, expected)
 
 
 def test_response_that_is_done_because_it_failed_has_failed() -> None:
     response = {"status": "failed", "usage": _USED}
     body = events({"type": "response.done", "response": response})
-    found = told.read("openai_responses", "openai_compatible", body, len(body))
-    assert (found.failed, found.told) == (True, _AS_USED)
+    found = small_answers.read("openai_responses", "openai_compatible", body, len(body))
+    assert (found.failed, found.reported_usage) == (True, _AS_USED)
 
 
 _IMAGES = [
@@ -170,7 +170,7 @@ _IMAGES = [
 )
 def test_usage_of_pictures_is_read_rightly(usage: dict[str, Any], expected: Usage) -> None:
     body = json.dumps({"data": [{"b64_json": "x"}], "usage": usage}).encode()
-    told.check("openai_images", "openai", body, expected.with_units(1, "image"))
+    small_answers.check("openai_images", "openai", body, expected.with_units(1, "image"))
 
 
 _EMBEDDINGS = [
@@ -189,4 +189,4 @@ def test_usage_of_embeddings_is_the_total_where_nothing_else_is_told(
     usage: dict[str, Any] | None, expected: Usage | None
 ) -> None:
     body = json.dumps({"data": [{"embedding": [0.1]}], "usage": usage}).encode()
-    told.check("openai_embeddings", "openai_compatible", body, expected)
+    small_answers.check("openai_embeddings", "openai_compatible", body, expected)

@@ -7,9 +7,9 @@ import pytest
 from metering_proxy.pricing import Usage
 from metering_proxy.wires import answers
 from tests import scripted as s
-from tests.metering_proxy import told
+from tests.metering_proxy import small_answers
 from tests.metering_proxy.house import House, Tenant
-from tests.metering_proxy.told import (
+from tests.metering_proxy.small_answers import (
     begun,
     chat,
     ended,
@@ -52,15 +52,15 @@ def test_usage_beside_half_a_character_is_read(odd: bytes) -> None:
         ("gemini_stream", "google", events({**gemini, "usageMetadata": counts})),
         ("gemini_generate", "google", json.dumps({**gemini, "usageMetadata": counts}).encode()),
     ):
-        told.check(wire, kind, body.replace(b"WORD", odd), Usage(input=20, output=5))
+        small_answers.check(wire, kind, body.replace(b"WORD", odd), Usage(input=20, output=5))
 
 
 def test_numbers_that_json_does_not_know_and_marks_before_it_are_read_over() -> None:
     body = whole(_USED, logprobs=float("nan"), least=float("-inf"))
     assert b"NaN" in body
-    told.check("openai_chat", "openai", body, Usage(input=20, output=5))
+    small_answers.check("openai_chat", "openai", body, Usage(input=20, output=5))
     marked = b"\xef\xbb\xbf" + whole(_USED)
-    told.check("openai_chat", "openai", marked, Usage(input=20, output=5))
+    small_answers.check("openai_chat", "openai", marked, Usage(input=20, output=5))
 
 
 @pytest.mark.parametrize(
