@@ -39,7 +39,7 @@ from metering_proxy.ledger.verify import verify
 from metering_proxy.marked import Marked
 from metering_proxy.notes import Notes
 from metering_proxy.own_keys import OwnKeys
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from metering_proxy.providers.breakers import Breakers
 from metering_proxy.providers.catalog import Catalog
 from metering_proxy.providers.detection import Detection
@@ -148,7 +148,7 @@ def create_app(
     telemetry = Telemetry(metrics, tracing)
     now = clock or SystemClock()
     db = Database(settings.database_url, durable=True, clock=clock)
-    all_known = known.load(settings.prices_file)
+    all_known = price_file.load(settings.prices_file)
     keys, tenants = Keys(db, now), Tenants(db, plans.load(settings.plans_file), now)
     providers = Providers(db, settings.sealer, all_known, now)
     own_keys = OwnKeys(db, settings.sealer, providers, now)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from metering_proxy import plans
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from metering_proxy.providers.detection import Detection
 from metering_proxy.providers.providers import Providers
 from metering_proxy.telemetry import Telemetry
@@ -44,7 +44,7 @@ class Reloading:
             if found is not None:
                 await self._tenants.load(found)
         if self._prices.changed():
-            prices = self._read("prices", self._prices.path, known.load)
+            prices = self._read("prices", self._prices.path, price_file.load)
             if prices is not None:
                 self._detection.use(prices)
                 await self._providers.load(prices)

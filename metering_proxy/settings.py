@@ -11,7 +11,7 @@ from infra.kit.errors import AlcoveError
 from infra.kit.seal import Sealer
 from infra.kit.settings import DatabaseUrl, Settings
 from metering_proxy import plans
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 
 _SEALING_KEY = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -43,7 +43,7 @@ class MeterSettings(Settings):
         (), validation_alias="ALCOVE_SEALING_KEYS_OLD", repr=False
     )
     plans_file: Path = Field(plans.FILE, validation_alias="ALCOVE_METER_PLANS_FILE")
-    prices_file: Path = Field(known.FILE, validation_alias="ALCOVE_METER_PRICES_FILE")
+    prices_file: Path = Field(price_file.FILE, validation_alias="ALCOVE_METER_PRICES_FILE")
     lease_s: float = Field(60, validation_alias="ALCOVE_METER_LEASE_S", ge=1, le=3600)
     stream_grace_s: int = Field(30, validation_alias="ALCOVE_METER_STREAM_GRACE_S", ge=0, le=3600)
     log_level: Literal["debug", "info", "warning", "error"] = Field(

@@ -1,7 +1,7 @@
 """`python -m metering_proxy price-import`: published prices brought into the reviewed price file, by hand.
 
 `source.py` reads the genai-prices package as it is installed (extra `ops`), `diff.py` compares and judges,
-`book.py` writes rows. Nothing is downloaded, and no part of this is loaded by a meter that serves.
+`editing.py` writes rows into the file. Nothing is downloaded, and no meter that serves loads any of this.
 """
 
 import argparse
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from metering_proxy.price_import import book, diff, source
-from metering_proxy.providers import known
+from metering_proxy.price_import import diff, editing, source
+from metering_proxy.providers import price_file
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> int:
         print(missing, file=sys.stderr)  # noqa: T201
         return 69
     report = diff.compare(
-        book.read(asked.file),
+        editing.read(asked.file),
         prices,
         today=datetime.now(UTC).date(),
         only=asked.model,
@@ -34,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     if report.refused:
         return 1
     if asked.write and report.rows:
-        book.add(asked.file, report.rows)
+        editing.add(asked.file, report.rows)
         print(f"{len(report.rows)} rows added to {asked.file.name}")  # noqa: T201
     return 0
 
@@ -42,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m metering_proxy price-import")
     parser.add_argument("model", nargs="*", help="look at these alone: provider/model")
-    parser.add_argument("--file", type=Path, default=known.FILE, help="the price file")
+    parser.add_argument("--file", type=Path, default=price_file.FILE, help="the price file")
     parser.add_argument("--write", action="store_true", help="add the rows; else only tell")
     parser.add_argument(
         "--add", action="append", default=[], metavar="PROVIDER/MODEL", help="take a new model too"

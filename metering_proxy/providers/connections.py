@@ -7,7 +7,7 @@ from typing import Any
 
 from metering_proxy.pricing import Price, Rates
 from metering_proxy.providers.kinds import Kind
-from metering_proxy.providers.known import Known, ModelFacts
+from metering_proxy.providers.price_file import KnownModels, ModelFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Connection:
 
 
 def offered(
-    connection: str, kind: Kind, known: Known, rows: Sequence[Mapping[str, Any]]
+    connection: str, kind: Kind, known: KnownModels, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[Model, ...]:
     """The models of a connection: those of the price file for its kind, and those that an admin entered.
 

@@ -18,7 +18,7 @@ from metering_proxy.pricing import Price, Rates
 from metering_proxy.providers.connections import Connection, Model, offered
 from metering_proxy.providers.dialling import Dialling
 from metering_proxy.providers.kinds import kinds
-from metering_proxy.providers.known import Known, ModelFacts
+from metering_proxy.providers.price_file import KnownModels, ModelFacts
 
 _log = logging.getLogger(__name__)
 _TIMEOUT_S = 0.5
@@ -34,7 +34,7 @@ class Detection:
 
     def __init__(
         self,
-        known: Known,
+        known: KnownModels,
         dialling: Dialling,
         *,
         model_url: str | None,
@@ -64,7 +64,7 @@ class Detection:
             await asyncio.shield(self._refresh)
         return self._found
 
-    def use(self, known: Known) -> None:
+    def use(self, known: KnownModels) -> None:
         """From the next look on, models and prices are those of `known`."""
         self._known = known
         self._asked_s = float("-inf")

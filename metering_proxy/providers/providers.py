@@ -15,7 +15,7 @@ from metering_proxy import changes, wire
 from metering_proxy.models import provider, provider_model, provider_price
 from metering_proxy.providers.connections import Connection, offered
 from metering_proxy.providers.kinds import base_url, field, kinds
-from metering_proxy.providers.known import Known
+from metering_proxy.providers.price_file import KnownModels
 
 _RESERVED = frozenset(("local", "local-embeddings", "ollama", "lm-studio", "default"))
 _UNSLUG = re.compile(r"[^a-z0-9]+")
@@ -24,7 +24,7 @@ _UNSLUG = re.compile(r"[^a-z0-9]+")
 class Providers:
     """Connections by id. Every change is live in this process when it returns, and in all within a second."""
 
-    def __init__(self, db: Database, sealer: Sealer, known: Known, clock: Clock) -> None:
+    def __init__(self, db: Database, sealer: Sealer, known: KnownModels, clock: Clock) -> None:
         self._db, self._sealer, self._known, self._clock = db, sealer, known, clock
         self._connections: dict[str, Connection] = {}
         self._in_turn = changes.InTurn(db)
@@ -41,7 +41,7 @@ class Providers:
             raise AlcoveError("not_found", "there is no such connection")
         return found
 
-    async def load(self, known: Known | None = None) -> None:
+    async def load(self, known: KnownModels | None = None) -> None:
         """Reads every row anew, by another price file if given; calls under way keep what they began with."""
         async with self._in_turn.read() as reading:
             self._known = known or self._known

@@ -10,7 +10,7 @@ import pytest
 from infra.kit.errors import AlcoveError
 from metering_proxy import plans
 from metering_proxy.pricing import Usage
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from metering_proxy.providers.catalog import Route
 from metering_proxy.providers.connections import Connection, Model
 from metering_proxy.providers.kinds import kinds
@@ -41,7 +41,7 @@ def _gemini(**more: Any) -> Ask:
 
 
 def _route(provider: str, model: str) -> Route:
-    found = next(item for item in known.load()[provider] if item.facts.id == model)
+    found = next(item for item in price_file.load()[provider] if item.facts.id == model)
     offered = Model(f"{provider}/{model}", provider, found.facts, found.prices)
     connection = Connection(provider, kinds()[provider], provider, "https://x", (offered,))
     return Route(connection, offered, found.prices[-1])

@@ -10,7 +10,7 @@ import pytest
 from infra.kit import money
 from metering_proxy import pricing
 from metering_proxy.pricing import Price, Rates, Usage, cost_nanos
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from metering_proxy.providers.kinds import kinds
 from metering_proxy.wires import openai_usage, paths
 from metering_proxy.wires.events import Splitter
@@ -19,7 +19,7 @@ from tests.metering_proxy.goldens import GOLDENS
 
 
 def _price(provider: str, model: str) -> Price:
-    return next(m for m in known.load()[provider] if m.facts.id == model).prices[-1]
+    return next(m for m in price_file.load()[provider] if m.facts.id == model).prices[-1]
 
 
 _XAI = Price("xai/sample", 0, Rates(*(money.parse_usd(usd) for usd in ("1.25", "2.5", "0.20"))))

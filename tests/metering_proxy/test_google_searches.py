@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from metering_proxy.wires.gemini import Gemini
 from tests import scripted as s
 from tests.metering_proxy.house import House, a_house
@@ -120,8 +120,8 @@ async def test_searches_without_a_bound_need_one_in_the_price(
 ) -> None:
     """What Google may search without an end is refused where the price does not say what is held for it."""
     prices = tmp_path / "prices.toml"
-    known_ones = (Path(known.__file__).parents[1] / "prices.toml").read_text()
-    prices.write_text(known_ones.replace("web_search_most = 20\n", ""))
+    reviewed = price_file.FILE.read_text()
+    prices.write_text(reviewed.replace("web_search_most = 20\n", ""))
     database = f"sqlite:///{tmp_path}/m.db"
     async with a_house(tmp_path, database, prices_file=prices) as house:
         await house.connect(scripted, "google")

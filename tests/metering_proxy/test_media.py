@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from metering_proxy.wires import durations
 from tests import scripted as s
 from tests.metering_proxy import recordings
@@ -78,7 +78,7 @@ _RATED = 'image_output = "40"\n'
 async def test_text_of_a_model_of_pictures_costs_the_rate_of_text_and_is_never_free(
     tmp_path: Path, scripted: ScriptedProvider, rate: str | None
 ) -> None:
-    reviewed = known.FILE.read_text()
+    reviewed = price_file.FILE.read_text()
     assert reviewed.count(_RATED) == 1
     prices = tmp_path / "prices.toml"
     added = "" if rate is None else f'output = "{rate}"\n'

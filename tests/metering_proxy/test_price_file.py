@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from metering_proxy import plans
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 
 _HEAD = {"provider": '"openai"', "id": '"m"', "context_tokens": "10", "max_output_tokens": "5"}
 _PRICE = 'from = 2026-01-01\ninput = "1"\noutput = "2"'
@@ -72,7 +72,7 @@ def _refusal(directory: Path, text: str) -> str:
     file = directory / "prices.toml"
     file.write_text(text)
     with pytest.raises(ValueError, match=r"prices\.toml") as caught:
-        known.load(file)
+        price_file.load(file)
     return str(caught.value)
 
 
@@ -96,7 +96,7 @@ def test_file_of_prices_is_refused_when_it_is_another_or_says_a_thing_twice(
 def test_what_is_free_says_so(tmp_path: Path) -> None:
     file = tmp_path / "prices.toml"
     file.write_text(_model('from = 2026-01-01\ninput = "0"\noutput = "0"'))
-    [model] = known.load(file)["openai"]
+    [model] = price_file.load(file)["openai"]
     assert (model.prices[0].rates.input, model.prices[0].rates.output) == (0, 0)
 
 

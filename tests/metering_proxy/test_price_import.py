@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from metering_proxy import price_import
-from metering_proxy.price_import import book, diff, source
-from metering_proxy.providers import known
+from metering_proxy.price_import import diff, editing, source
+from metering_proxy.providers import price_file
 
 _TODAY = date(2026, 6, 1)
 _FILE = """# Reviewed by hand.
@@ -75,7 +75,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def _compare(file: Path, prices: diff.Prices, **more: Any) -> diff.Report:
-    return diff.compare(book.read(file), prices, today=_TODAY, **more)
+    return diff.compare(editing.read(file), prices, today=_TODAY, **more)
 
 
 def test_same_price_written_otherwise_is_no_change(file: Path) -> None:
@@ -87,10 +87,10 @@ def test_same_price_written_otherwise_is_no_change(file: Path) -> None:
 def test_new_price_is_a_new_row_that_keeps_what_the_source_does_not_say(file: Path) -> None:
     report = _compare(file, _source(_item("m", (None, _usd(input="1.5", output="4")))))
     assert report.changed == ["openai/m from 2026-06-01: input 1.0 → 1.5 (+50%)"]
-    book.add(file, report.rows)
+    editing.add(file, report.rows)
     assert file.read_text().startswith(_FILE.partition("# What")[0].rstrip())
     assert "# What this one is for.\n[[model]]" in file.read_text()
-    [model] = known.load(file)["openai"]
+    [model] = price_file.load(file)["openai"]
     old, new = model.prices
     assert (old.rates.input, new.rates.input) == (1_000_000_000, 1_500_000_000)
     assert new.tiers == old.tiers
@@ -106,7 +106,7 @@ def test_announced_prices_begin_on_their_days(file: Path) -> None:
     )
     report = _compare(file, _source(item))
     assert [row.price["from"] for row in report.rows] == [date(2026, 5, 1), date(2026, 9, 1)]
-    book.add(file, report.rows)
+    editing.add(file, report.rows)
     assert _compare(file, _source(item)).rows == []
 
 
@@ -123,8 +123,8 @@ def test_long_context_takes_what_is_published_and_keeps_the_rest(file: Path) -> 
     assert row.price["long_context"] == {
         "above": 200, "input": "4", "output": "9", "cache_read": "1"
     }  # fmt: skip
-    book.add(file, [row])
-    [model] = known.load(file)["anthropic"]
+    editing.add(file, [row])
+    [model] = price_file.load(file)["anthropic"]
     assert model.prices[-1].rates_for(201).input == 4_000_000_000
 
 
@@ -156,7 +156,7 @@ def test_unlikely_change_needs_to_be_accepted(file: Path, amount: str) -> None:
 
 def test_row_of_a_day_that_has_one_is_never_changed(file: Path) -> None:
     prices = _source(_item("m", (None, _usd(input="2", output="4"))))
-    book.add(file, _compare(file, prices).rows)
+    editing.add(file, _compare(file, prices).rows)
     other = _source(_item("m", (None, _usd(input="2.5", output="4"))))
     report = _compare(file, other)
     assert report.rows == []
@@ -170,8 +170,8 @@ def test_new_model_is_added_when_it_is_named(file: Path) -> None:
         _item("z", (None, _usd(input="5", output="6")), context=None),
     )
     report = _compare(file, prices, add=["openai/q", "openai/e"])
-    book.add(file, report.rows)
-    added = {model.facts.id: model for model in known.load(file)["openai"]}
+    editing.add(file, report.rows)
+    added = {model.facts.id: model for model in price_file.load(file)["openai"]}
     assert added["q"].prices[0].rates.cache_read == 500_000_000
     assert added["e"].facts.kind == "embedding"
     refused = _compare(file, prices, add=["openai/z", "openai/nobody", "openai/m"]).refused
@@ -181,7 +181,7 @@ def test_new_model_is_added_when_it_is_named(file: Path) -> None:
 def test_file_that_the_meter_could_not_read_is_never_written(file: Path) -> None:
     row = diff.Row("openai/m", {"from": _TODAY, "input": "minus one", "output": "1"})
     with pytest.raises(ValueError, match="minus one"):
-        book.add(file, [row])
+        editing.add(file, [row])
     assert file.read_text() == _FILE
     assert list(file.parent.iterdir()) == [file]
 
@@ -190,7 +190,7 @@ def test_command_tells_and_writes_only_when_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "prices.toml"
-    shutil.copy(known.FILE, path)
+    shutil.copy(price_file.FILE, path)
     before = path.read_text()
     model = "anthropic/claude-haiku-4-5"
     assert price_import.run([model, "--file", str(path)]) == 0
@@ -200,7 +200,7 @@ def test_command_tells_and_writes_only_when_asked(
     assert path.read_text() == before
     assert price_import.run([*arguments, "--write"]) == 0
     assert path.read_text().startswith(before.rstrip())
-    models = {item.facts.id: item for item in known.load(path)["anthropic"]}
+    models = {item.facts.id: item for item in price_file.load(path)["anthropic"]}
     rates = models["claude-opus-4-1"].prices[0].rates
     assert (rates.input, rates.output, rates.write_1h) == (
         15_000_000_000, 75_000_000_000, 30_000_000_000
@@ -209,6 +209,6 @@ def test_command_tells_and_writes_only_when_asked(
 
 
 def test_long_request_pays_for_its_searches_too() -> None:
-    [model] = [m for m in known.load()["anthropic"] if m.facts.id == "claude-sonnet-4-5"]
+    [model] = [m for m in price_file.load()["anthropic"] if m.facts.id == "claude-sonnet-4-5"]
     rates = model.prices[-1].rates_for(200_001)
     assert (rates.input, rates.web_search) == (6_000_000_000, 10_000_000_000)

@@ -10,7 +10,7 @@ from infra.kit import money
 from metering_proxy import pricing
 from metering_proxy.bounds import Reach, bound
 from metering_proxy.pricing import Price, Rates, Usage, cost_nanos
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 
 
 def _usd(text: str) -> int:
@@ -18,7 +18,7 @@ def _usd(text: str) -> int:
 
 
 def _known(provider: str, model: str) -> Price:
-    found = next(m for m in known.load()[provider] if m.facts.id == model)
+    found = next(m for m in price_file.load()[provider] if m.facts.id == model)
     return found.prices[-1]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from metering_proxy import plans, wire
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from tests import scripted as s
 from tests.metering_proxy.house import House, a_house
 from tests.scripted import ScriptedProvider
@@ -31,7 +31,7 @@ async def own(tmp_path: Path) -> AsyncIterator[House]:
     """A meter with plan and price files of its own."""
     files = {"plans_file": tmp_path / "plans.toml", "prices_file": tmp_path / "prices.toml"}
     files["plans_file"].write_text(_PLANS)
-    shutil.copy(known.FILE, files["prices_file"])
+    shutil.copy(price_file.FILE, files["prices_file"])
     async with a_house(tmp_path, f"sqlite:///{tmp_path}/meter.db", **files) as house:
         yield house
 

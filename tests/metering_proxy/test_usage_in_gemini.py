@@ -9,7 +9,7 @@ import pytest
 
 from metering_proxy import pricing
 from metering_proxy.pricing import Usage
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from tests.metering_proxy import small_answers
 from tests.metering_proxy.small_answers import events
 
@@ -156,7 +156,7 @@ _GEMINI = [
 
 def test_cached_sound_costs_more_than_cached_text_where_the_provider_says_so() -> None:
     """genai-prices#141: Gemini 2.5 Flash reads a million cached tokens of sound for $0.10, of text for $0.03."""
-    [flash] = [m for m in known.load()["google"] if m.facts.id == "gemini-2.5-flash"]
+    [flash] = [m for m in price_file.load()["google"] if m.facts.id == "gemini-2.5-flash"]
     usage = Usage(input=10, cache_read=100, audio_cache_read=1000, audio_input=10, output=1)
     assert pricing.cost(usage, flash.prices[-1]) == 10 * 300 + 100 * 30 + 1000 * 100 + 10_000 + 2500
 

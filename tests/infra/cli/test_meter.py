@@ -7,7 +7,7 @@ import pytest
 
 from infra.cli import home, meter
 from infra.kit.db import Database, sql
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 from tests.databases import to_head
 
 
@@ -16,11 +16,11 @@ def test_prices_are_compared_in_the_meters_own_process(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     copy = tmp_path / "prices.toml"
-    copy.write_text(known.FILE.read_text())
+    copy.write_text(price_file.FILE.read_text())
     chosen = {"--file": [str(copy)], "--add": ["openai/no-such-model"]}
     assert meter.price_import(["openai/gpt-4o-mini"], write=True, chosen=chosen) == 1
     assert "! openai/no-such-model: not in the source" in capfd.readouterr().out
-    assert copy.read_text() == known.FILE.read_text()
+    assert copy.read_text() == price_file.FILE.read_text()
 
 
 def test_ledger_that_never_was_cannot_be_proven(

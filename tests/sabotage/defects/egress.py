@@ -175,7 +175,7 @@ EGRESS = [
     Defect(
         name="guess-a-missing-rate",
         why="a rate with a letter too many would make every token of a model free",
-        file="metering_proxy/providers/known.py",
+        file="metering_proxy/providers/price_file.py",
         old="    if missing := [name for name in _NEEDED.get(kind, ()) if name not in row]:\n",
         new="    if missing := [name for name in _NEEDED.get(kind, ()) if name in ()]:\n",
         tests=("tests/metering_proxy/test_price_file.py",),

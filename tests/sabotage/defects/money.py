@@ -66,7 +66,7 @@ MONEY = [
     Defect(
         name="give-words-beside-pictures-away",
         why="text from a model whose price tells pictures alone would be free",
-        file="metering_proxy/providers/known.py",
+        file="metering_proxy/providers/price_file.py",
         old='    rates.setdefault("output", max(',
         new='    rates.setdefault("output", min(0, ',
         tests=(_MEDIA,),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metering_proxy.price_import.diff import Row
-from metering_proxy.providers import known
+from metering_proxy.providers import price_file
 
 _HEAD = "[[model]]"
 
@@ -29,7 +29,7 @@ def add(path: Path, rows: Sequence[Row]) -> None:
     beside = path.with_name(f"{path.name}.new")
     beside.write_text(text)
     try:
-        known.load(beside)
+        price_file.load(beside)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

@@ -65,10 +65,10 @@ class KnownModel:
     prices: tuple[Price, ...]
 
 
-Known = Mapping[str, tuple[KnownModel, ...]]
+KnownModels = Mapping[str, tuple[KnownModel, ...]]
 
 
-def load(path: Path = FILE) -> Known:
+def load(path: Path = FILE) -> KnownModels:
     """The models in `path` by kind of provider. Raises ValueError, naming what is wrong."""
     table = tomllib.loads(path.read_text())
     items = table.get("model")
