@@ -20,6 +20,8 @@ from infra.kit.errors import AlcoveError
 from infra.kit.relay import Headers, RelayRequest, RelayResponse, Upstream, end_to_end
 
 _OURS = re.compile(r"/(?:v1|v1beta)/")
+# What a library asks for whose base URL lacks its /v1.
+_NEARLY = re.compile(r"/(?:chat/completions|embeddings|messages|models|responses)")
 _KEYS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 _PASSED = (
     *_KEYS,
@@ -61,6 +63,9 @@ class Programs:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._upstream and _OURS.match(scope["path"]):
             await self._guarded(scope, receive, send)
+        elif scope["type"] == "http" and self._upstream and _lacks_its_beginning(scope):
+            told = "programs' paths begin with /v1: let the base URL end in it"
+            await send_refusal(scope, send, AlcoveError("not_found", told, reason="base_url"))
         else:
             await self._app(scope, receive, send)
 
@@ -92,7 +97,8 @@ class Programs:
         if scope["method"] not in _METHODS:
             raise AlcoveError("not_found", "this path is not called that way", reason="method")
         if not any(name in _KEYS for name, _ in headers):
-            raise AlcoveError("unauthorized", "a key is needed", reason="no_key")
+            told = "a key is needed, as Authorization: Bearer, x-api-key, x-goog-api-key or api-key"
+            raise AlcoveError("unauthorized", told, reason="no_key")
         target = _target(scope)
         if scope["method"] == "POST" and not await self._knows(headers):
             # Without its body: what the meter refuses here, it refuses in the caller's own wire shape.
@@ -149,6 +155,7 @@ class Programs:
             headers = [
                 (name.lower().encode("latin-1"), value.encode("latin-1"))
                 for name, value in end_to_end(response.headers)
+                if name.lower() != "date"  # our server says when it answered
             ]
             if any(k == b"content-type" and v.startswith(_STREAM) for k, v in headers):
                 headers.append((b"x-accel-buffering", b"no"))  # a proxy in front hands on each word
@@ -160,6 +167,11 @@ class Programs:
             await send({"type": "http.response.body", "body": b""})
         finally:
             await response.close()
+
+
+def _lacks_its_beginning(scope: Scope) -> bool:
+    shows_a_key = any(name.decode("latin-1") in _KEYS for name, _ in scope["headers"])
+    return shows_a_key and _NEARLY.fullmatch(scope["path"]) is not None
 
 
 async def _left(receive: Receive) -> None:

@@ -49,7 +49,8 @@ class Catalog:
             routes.append(_route(found, wire_name, kind, at))
             others = self._fallbacks.of(found[1].id)
         elif not others and name != DEFAULT and live:
-            raise AlcoveError("invalid", f"there is no model {name!r}", reason="model_unknown")
+            told = f"there is no model {name!r}: GET /v1/models lists those that there are"
+            raise AlcoveError("invalid", told, reason="model_unknown")
         for target in others:
             with contextlib.suppress(AlcoveError):
                 if (other := _named(live, target)) is not None:
@@ -78,7 +79,15 @@ class Catalog:
 def _route(found: tuple[Connection, Model], wire_name: str, kind: Kind, at: int) -> Route:
     connection, model = found
     if wire_name not in connection.kind.paths or model.facts.kind != kind:
-        raise AlcoveError("invalid", f"{model.id} is not called this way", reason="wire_mismatch")
+        ways = [way.replace("_", " ") for way in connection.kind.paths]
+        does = (
+            f"it speaks {', '.join(ways)}"
+            if model.facts.kind == kind
+            else f"it is for {model.facts.kind}"
+        )
+        raise AlcoveError(
+            "invalid", f"{model.id} is not called this way: {does}", reason="wire_mismatch"
+        )
     price = model.price(at)
     if price is None:
         raise AlcoveError("invalid", f"{model.id} has no price", reason="model_not_priced")

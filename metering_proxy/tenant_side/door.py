@@ -64,7 +64,11 @@ class Door:
         found = paths.find(exchange.path)
         listing = exchange.path == "/v1/models"
         if found is None and not listing:
-            raise AlcoveError("not_found", "there is nothing at this path", reason="no_such_path")
+            raise AlcoveError(
+                "not_found",
+                "there is nothing at this path: OpenAI's libraries want a base URL with /v1, others one without",
+                reason="no_such_path",
+            )
         if exchange.method != ("GET" if listing else "POST"):
             raise AlcoveError(
                 "not_found", "this path is not called that way", reason="no_such_path"
@@ -82,7 +86,11 @@ class Door:
         """
         shown = headers.keys(exchange)
         if not shown:
-            raise AlcoveError("unauthorized", "a key is needed", reason="no_key")
+            raise AlcoveError(
+                "unauthorized",
+                "a key is needed, as Authorization: Bearer, x-api-key, x-goog-api-key or api-key",
+                reason="no_key",
+            )
         if len(shown) > 1:
             raise AlcoveError("unauthorized", "two different keys were shown", reason="two_keys")
         key = self._keys.find(shown.pop())
@@ -95,7 +103,11 @@ class Door:
             return key
         if key is not None and exchange.tenant:
             await self._audit(exchange.tenant, key)
-        raise AlcoveError("unauthorized", "this key does not open this door", reason="key")
+        raise AlcoveError(
+            "unauthorized",
+            "this key does not open this door: it is mistyped, has ended, or is for another",
+            reason="key",
+        )
 
     async def _audit(self, tenant: str, key: Key) -> None:
         """A live key at a stranger's listener: written down, at most once a minute for a listener."""

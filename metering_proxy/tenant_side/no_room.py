@@ -1,6 +1,8 @@
 """What a caller is told for whose call a limit has no room: when to come back, or what to ask for instead. Its
 shape on each wire is refusals.py's matter."""
 
+from datetime import UTC, datetime
+
 from infra.kit import money
 from infra.kit.errors import AlcoveError
 from metering_proxy.ledger.ops import Refused, Reserve
@@ -33,6 +35,9 @@ def refused(answer: Refused, op: Reserve, limit_member: str | None) -> AlcoveErr
         "what the plan pays for" if answer.measure == "charge" else f"the plan's {answer.measure}"
     )
     used_up = f"this {period} has used up {what}"
+    if answer.resets_at is not None:
+        begins = datetime.fromtimestamp(answer.resets_at / 1000, UTC)
+        used_up += f"; the next begins at {begins:%Y-%m-%d %H:%M} UTC"
     return AlcoveError(
         "quota_exhausted",
         used_up if answer.limit else f"the plan allows no {answer.measure} a {period}",

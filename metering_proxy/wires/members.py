@@ -64,5 +64,8 @@ def not_metered(name: str) -> AlcoveError:
     """The refusal of a member."""
     told = name[:64]
     return AlcoveError(
-        "invalid", f"{told} cannot be metered here", reason="member_not_metered", field=told
+        "invalid",
+        f"{told} cannot be metered here: leave it out",
+        reason="member_not_metered",
+        field=told,
     )

@@ -99,6 +99,38 @@ async def test_packed_body_is_refused_by_name(door: Door, scripted: ScriptedProv
     assert scripted.model_requests == []
 
 
+@pytest.mark.parametrize("path", ["/chat/completions", "/messages", "/models"])
+async def test_base_url_without_its_end_is_told_so(door: Door, path: str) -> None:
+    status, told = await door.ask(None if path == "/models" else CHAT, path)
+    assert (status, told["error"]["details"]) == (404, {"reason": "base_url"})
+    assert "/v1" in told["error"]["message"]
+    status, told = await door.ask(path=path, accept="application/json")  # a page's, not a program's
+    assert told["error"]["details"] != {"reason": "base_url"}
+
+
+async def test_meters_own_date_is_left_to_the_port_to_say(
+    door: Door, scripted: ScriptedProvider
+) -> None:
+    scripted.then(reply=s.text("Hello").using(10, 5))
+    shown = {"host": HOST, "authorization": f"Bearer {door.key}"}
+    url = f"{door.gateway.url}/v1/chat/completions"
+    async with door.session.post(url, json=CHAT, headers=shown) as answer:
+        assert answer.status == 200
+        assert "date" not in answer.headers  # the tests' port says none, so a second one would show
+
+
+async def test_refusal_says_what_to_do(door: Door) -> None:
+    for body, words in (
+        (CHAT | {"model": "nonesuch"}, "GET /v1/models lists those that there are"),
+        (CHAT | {"funny": 1}, "leave it out"),
+    ):
+        status, told = await door.ask(body)
+        assert status == 400
+        assert told["error"]["message"].endswith(words)
+    status, told = await door.ask(path="/v1/messages", authorization=f"Bearer {door.key}")
+    assert "it speaks openai chat" in told["error"]["message"]
+
+
 async def test_page_of_keys_names_a_model_to_begin_with(door: Door) -> None:
     page = await (await door.gateway.person("bob@example.org")).visit("/account/keys")
     assert '<dd class="mono">smollm2</dd>' in page.text
