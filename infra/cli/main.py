@@ -15,7 +15,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-admin = typer.Typer(help="The first admin.", no_args_is_help=True)
+admin = typer.Typer(help="Who looks after this Alcove.", no_args_is_help=True)
 app.add_typer(admin, name="admin")
 price = typer.Typer(help="The reviewed price file.", no_args_is_help=True)
 app.add_typer(price, name="price")
@@ -125,7 +125,7 @@ def installed_version() -> str:
 def main() -> NoReturn:
     """Run the command line; a Trouble, or what the machine refuses, is told in its own words and ends with 1."""
     try:
-        app()
+        app(prog_name="alcove")  # whichever way it was called
     except (Trouble, StepFailed) as trouble:
         print(trouble, file=sys.stderr)
         raise SystemExit(1) from None
