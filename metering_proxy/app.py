@@ -15,11 +15,11 @@ from infra.kit import httpd, service
 from infra.kit.clock import Clock, SystemClock
 from infra.kit.db import Database
 from infra.kit.errors import AlcoveError
-from infra.kit.jobs import Job, Jobs
+from infra.kit.jobs import Jobs
 from infra.kit.metrics import Metrics
 from infra.kit.relay import Timeouts
 from infra.kit.tracing import Tracing
-from metering_proxy import models, plans
+from metering_proxy import jobs, models, plans
 from metering_proxy.api import egress as egress_api
 from metering_proxy.api import keys as keys_api
 from metering_proxy.api import problems
@@ -34,9 +34,7 @@ from metering_proxy.exports import Exports
 from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
 from metering_proxy.ledger.ledger import Ledger
-from metering_proxy.ledger.tidying import tidy
-from metering_proxy.ledger.verify import verify
-from metering_proxy.marked import Marked
+from metering_proxy.marks import Marks
 from metering_proxy.notes import Notes
 from metering_proxy.own_keys import OwnKeys
 from metering_proxy.providers import price_file
@@ -61,12 +59,6 @@ from metering_proxy.tenants import Tenants
 from metering_proxy.usage import Reports
 
 PACKAGE = "metering_proxy"
-_SWEEP_EVERY_S = 10.0
-_RELOAD_EVERY_S = 1.0
-_MARKS_EVERY_S = 5.0
-_USED_EVERY_S = 30.0
-_VERIFY_EVERY_S = 600.0
-_TIDY_EVERY_S = 3600.0
 _LIMITS = httpd.Limits(connections=256)
 
 
@@ -89,7 +81,7 @@ class Meter:
     egress: Egress
     listeners: Listeners
     programs: Programs
-    quotas: Quotas
+    marks: Marks
     reloading: Reloading
     metrics: Metrics
     tracing: Tracing
@@ -179,11 +171,12 @@ def create_app(
     door = Door(keys, tenants, catalog, calls, egress, telemetry, now)
     shared = capacity or httpd.Capacity()
     listeners = Listeners(door.answer, settings.sockets_dir, limits or _LIMITS, shared)
-    quotas = Quotas(db, tenants, telemetry, now)
+    marks = Marks(db, tenants, telemetry, now)
     reloading = Reloading(
         plans_file=settings.plans_file,
         prices_file=settings.prices_file,
         tenants=tenants,
+        marks=marks,
         providers=providers,
         detection=detection,
         telemetry=telemetry,
@@ -194,7 +187,7 @@ def create_app(
     )
     for router in (
         tenants_api.router(
-            keys, listeners, tenants, quotas, Grants(db, now), Marked(db, tenants, now), Notes(db)
+            keys, listeners, tenants, Quotas(db, tenants, now), Grants(db, now), marks, Notes(db)
         ),
         keys_api.router(ApiKeys(db, keys, now), own_keys, upstreams, now),
         reports_api.router(
@@ -211,7 +204,7 @@ def create_app(
         secret = Depends(service.require_secret(settings.service_secret))
         app.include_router(router, dependencies=[secret], responses=problems.RESPONSES)
     changes = _changes(db, keys, listeners, tenants, providers, fallbacks, own_keys)
-    work = _jobs(db, keys, ledger, telemetry, quotas, reloading)
+    work = jobs.periodic(db, keys, ledger, telemetry, marks, reloading)
     return Meter(
         settings=settings,
         db=db,
@@ -228,7 +221,7 @@ def create_app(
         egress=egress,
         listeners=listeners,
         programs=Programs(door.answer, settings.programs_listen, shared),
-        quotas=quotas,
+        marks=marks,
         reloading=reloading,
         metrics=metrics,
         tracing=tracing,
@@ -271,30 +264,3 @@ def _changes(
     changes.watch("provider", of_providers)
     changes.watch("own_key", of_own_keys)
     return changes
-
-
-def _jobs(
-    db: Database,
-    keys: Keys,
-    ledger: Ledger,
-    telemetry: Telemetry,
-    quotas: Quotas,
-    reloading: Reloading,
-) -> list[Job]:
-    async def sweep() -> None:
-        await ledger.sweep()
-
-    async def prove() -> None:
-        verdict = await verify(db)
-        telemetry.drift.set(verdict.drift_nanos)
-        if not verdict.whole:
-            raise RuntimeError(f"the ledger does not agree with itself: {verdict}")
-
-    return [
-        Job("sweep", _SWEEP_EVERY_S, sweep, everywhere=True),
-        Job("reload", _RELOAD_EVERY_S, reloading.look, everywhere=True),
-        Job("marks", _MARKS_EVERY_S, quotas.tell_marks),
-        Job("used", _USED_EVERY_S, keys.tell_used, everywhere=True),
-        Job("verify", _VERIFY_EVERY_S, prove),
-        Job("tidy", _TIDY_EVERY_S, lambda: tidy(db)),
-    ]

@@ -1,28 +1,25 @@
-"""What a tenant may still do: its limits with their windows, its grants, and the marks that its use has passed."""
+"""What a tenant may still do: its limits with their windows, its grants, and the marks that its use has passed.
+How marks come about and who is told of them: marks.py."""
 
-import logging
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, and_, func, literal_column, or_, select, update
+from sqlalchemy import RowMapping, Select, and_, func, literal_column, or_, select
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading
 from metering_proxy import grants, wire
 from metering_proxy.models import account_window, credit_grant, entry, mark, reservation
 from metering_proxy.plans import NO_LIMIT, Limit
-from metering_proxy.telemetry import Telemetry
 from metering_proxy.tenants import Standing, Tenants
 
-_log = logging.getLogger(__name__)
 _MOST_MARKS = 200
 
 
 class Quotas:
-    """Reads limits for the control listener, and tells of marks."""
+    """Reads limits for the control listener."""
 
-    def __init__(self, db: Database, tenants: Tenants, telemetry: Telemetry, clock: Clock) -> None:
-        self._db, self._tenants = db, tenants
-        self._telemetry, self._clock = telemetry, clock
+    def __init__(self, db: Database, tenants: Tenants, clock: Clock) -> None:
+        self._db, self._tenants, self._clock = db, tenants, clock
 
     async def quota(self, account: str) -> wire.Quota:
         """What a tenant may still do now."""
@@ -59,21 +56,6 @@ class Quotas:
         async with self._db.read() as reading:
             rows = await reading.rows(newest.limit(_MOST_MARKS))
         return wire.Marks(marks=[_mark(row) for row in rows])
-
-    async def tell_marks(self) -> None:
-        """Counts and logs marks that nobody has told of yet; each once, however many processes look."""
-        untold = mark.c.told_at.is_(None)
-        told = []
-        async with self._db.transaction() as tx:
-            for row in await tx.rows(select(mark).where(untold).order_by(mark.c.at).limit(500)):
-                mine = [mark.c[column.name] == row[column.name] for column in mark.primary_key]
-                telling = update(mark).where(untold, *mine).values(told_at=await tx.now_at())
-                if await tx.execute(telling):
-                    told.append(row)
-        for row in told:
-            self._telemetry.marks.labels(row["kind"], str(row["percent"])).inc()
-            passed = {"tenant": row["account"], "limit": row["kind"], "percent": row["percent"]}
-            _log.info("limit mark", extra=passed)
 
 
 async def _limits(

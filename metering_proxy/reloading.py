@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from metering_proxy import plans
+from metering_proxy.marks import Marks
 from metering_proxy.providers import price_file
 from metering_proxy.providers.detection import Detection
 from metering_proxy.providers.providers import Providers
@@ -29,12 +30,14 @@ class Reloading:
         plans_file: Path,
         prices_file: Path,
         tenants: Tenants,
+        marks: Marks,
         providers: Providers,
         detection: Detection,
         telemetry: Telemetry,
     ) -> None:
         self._plans, self._prices = _File(plans_file), _File(prices_file)
-        self._tenants, self._providers, self._detection = tenants, providers, detection
+        self._tenants, self._marks = tenants, marks
+        self._providers, self._detection = providers, detection
         self._telemetry = telemetry
 
     async def look(self) -> None:
@@ -43,6 +46,7 @@ class Reloading:
             found = self._read("plans", self._plans.path, plans.load)
             if found is not None:
                 await self._tenants.load(found)
+                await self._marks.look()
         if self._prices.changed():
             prices = self._read("prices", self._prices.path, price_file.load)
             if prices is not None:

@@ -107,6 +107,7 @@ class Tenants:
     def __init__(self, db: Database, plans: Plans, clock: Clock) -> None:
         self._db, self._clock = db, clock
         self._known: dict[str, Standing] = {}
+        self._ended_overrides: set[str] = set()
         self._in_turn = changes.InTurn(db)
         self._use(plans)
 
@@ -141,7 +142,15 @@ class Tenants:
         if until_at is not None and until_at <= self._clock.now_at():
             found = replace(found, overrides={}, overridden_until_at=None)
             self._known[tenant] = found
+            self._ended_overrides.add(tenant)
         return found
+
+    def ended_overrides(self) -> set[str]:
+        """The tenants whose overrides have ended since this was asked last: other limits hold for them."""
+        for tenant in [name for name, one in self._known.items() if one.overridden_until_at]:
+            self.standing(tenant)
+        ended, self._ended_overrides = self._ended_overrides, set()
+        return ended
 
     async def put(self, tenant: str, state: wire.TenantState) -> wire.Tenant:
         """Takes over a decision unless a later one is known; answers the row kept. Raises `invalid` (plan)."""

@@ -9,7 +9,7 @@ from metering_proxy import wire
 from metering_proxy.api.paths import Name, TenantId, Whose
 from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
-from metering_proxy.marked import Marked
+from metering_proxy.marks import Marks
 from metering_proxy.notes import Notes
 from metering_proxy.quotas import Quotas
 from metering_proxy.tenant_side.listeners import Listeners
@@ -22,7 +22,7 @@ def router(
     tenants: Tenants,
     quotas: Quotas,
     grants: Grants,
-    marked: Marked,
+    marks: Marks,
     notes: Notes,
 ) -> APIRouter:
     """The routes."""
@@ -54,19 +54,21 @@ def router(
 
     @api.put("/tenants/{tenant}", response_model_exclude_unset=True)
     async def put_tenant(tenant: TenantId, state: wire.TenantState) -> wire.Tenant:
-        return await tenants.put(tenant, state)
+        kept = await tenants.put(tenant, state)
+        await marks.look([tenant])
+        return kept
 
     @api.get("/tenants/{tenant}/quota")
     async def quota(tenant: TenantId) -> wire.Quota:
         return await quotas.quota(tenant)
 
     @api.get("/tenants/{tenant}/marks")
-    async def marks(tenant: TenantId) -> wire.Marks:
+    async def marks_of(tenant: TenantId) -> wire.Marks:
         return await quotas.marks(tenant)
 
     @api.get("/marks")
     async def all_marks(percent: Annotated[int, Query(ge=1, le=100)] = 50) -> wire.TenantMarks:
-        return await marked.listed(percent)
+        return await marks.listed(percent)
 
     @api.get("/audit")
     async def noted(

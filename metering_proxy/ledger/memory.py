@@ -5,7 +5,7 @@ SQLite says whether anybody else has written, PostgreSQL compares it when a batc
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from metering_proxy.ledger.tx import Key
+from metering_proxy.ledger.tx import Key, Mark
 from metering_proxy.ledger.unit_of_work import RUNNING, UnitOfWork
 
 _K = TypeVar("_K")
@@ -24,17 +24,20 @@ def _keep(known: dict[_K, _V], new: Iterable[tuple[_K, _V]]) -> None:
 
 class Memory:
     """`reservations`: rows of the running ones that this process has made; nobody else changes them while they
-    run. `windows`: spent and held. `calls`: of an account, each running call and its lease's end."""
+    run. `windows`: spent and held. `calls`: of an account, each running call and its lease's end.
+    `marked`: marks that are set, which nobody takes back."""
 
     def __init__(self) -> None:
         self.reservations: dict[str, dict[str, Any]] = {}
         self.windows: dict[Key, tuple[int, int]] = {}
         self.calls: dict[str, dict[str, int]] = {}
+        self.marked: dict[Mark, None] = {}
 
     def follow(self, work: UnitOfWork) -> None:
         """Takes over what a unit of work has left, once its transaction is committed."""
         _keep(self.windows, ((w.key, (w.spent, w.held)) for w in work.windows()))
         _keep(self.calls, work.calls())
+        _keep(self.marked, ((mark, None) for mark in work.marked()))
         for request_id, row in work.reservations():
             # Of an account whose calls are not remembered this is forgotten at once.
             calls = self.calls.get(row["account"], {})

@@ -45,20 +45,15 @@ def move(
 
 
 def _use(work: UnitOfWork, window: Window, amount: int, limit: int) -> None:
-    """Adds what was used, and sets the marks that this has passed."""
-    before, window.spent = window.spent, window.spent + amount
-    account, kind, start_at = window.key
-    if amount < 0 or limit >= NO_LIMIT or kind.endswith("_minute"):
+    """Adds what was used, and sets the marks that it has reached by now."""
+    window.spent += amount
+    if amount < 0 or limit >= NO_LIMIT or window.key[1].endswith("_minute"):
         return
-    for percent in MARKS:
-        if before * 100 < limit * percent <= window.spent * 100:
-            work.mark(
-                {
-                    "account": account,
-                    "kind": kind,
-                    "start_at": start_at,
-                    "percent": percent,
-                    "at": work.tx.now_at,
-                    "told_at": None,
-                }
-            )
+    for percent in passed(window.spent, limit):
+        work.mark(window.key, percent)
+
+
+def passed(spent: int, limit: int) -> list[int]:
+    """The marks of a limit that its use has reached. Not those that it has just passed: a limit may have come down
+    on what was used before."""
+    return [percent for percent in MARKS if limit * percent <= spent * 100]

@@ -7,7 +7,7 @@ has to be known, the batch is done again in a transaction that locks and reads f
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -25,7 +25,7 @@ from metering_proxy.ledger.optimistic import OptimisticTx, Unknown
 from metering_proxy.ledger.posting import Posting, Row
 from metering_proxy.ledger.statements import with_numbers
 from metering_proxy.ledger.stores import Away
-from metering_proxy.ledger.tx import Key, Values
+from metering_proxy.ledger.tx import Key, Mark, Values
 from metering_proxy.ledger.unit_of_work import UnitOfWork
 
 _NOW = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)"
@@ -43,6 +43,7 @@ class _Tx:
     def __init__(self, raw: Any, memory: Memory, worker: str, lease_ms: int, now_at: int) -> None:
         self._raw, self._memory = raw, memory
         self.worker, self.lease_ms, self.now_at = worker, lease_ms, now_at
+        self.marked: Container[Mark] = memory.marked
 
     def reservations(self, ids: Sequence[str], *, whole: bool) -> Iterator[dict[str, Any]]:
         known = {} if whole else self._memory.reservations

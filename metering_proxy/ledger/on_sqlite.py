@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -18,7 +18,7 @@ from metering_proxy.ledger.ops import Answer, Op
 from metering_proxy.ledger.posting import Posting, Row
 from metering_proxy.ledger.statements import with_marks
 from metering_proxy.ledger.stores import Away
-from metering_proxy.ledger.tx import Key, Values, insert_into
+from metering_proxy.ledger.tx import Key, Mark, Values, insert_into
 
 # The log is copied into the file at 16 MB: batches write the same pages again and again, and each is copied once.
 _PRAGMAS = (
@@ -60,6 +60,7 @@ class _Tx:
     ) -> None:
         self._connection, self._memory = connection, memory
         self.worker, self.lease_ms, self.now_at = worker, lease_ms, now_at
+        self.marked: Container[Mark] = memory.marked
 
     def reservations(self, ids: Sequence[str], *, whole: bool) -> Iterator[dict[str, Any]]:
         known = {} if whole else self._memory.reservations

@@ -2,13 +2,13 @@
 is compared when they are posted. A batch that needs to know more is done again in a transaction that asks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NoReturn
 
 from metering_proxy.ledger.memory import Memory
 from metering_proxy.ledger.posting import Posting
-from metering_proxy.ledger.tx import Key, Values
+from metering_proxy.ledger.tx import Key, Mark, Values
 
 
 class Unknown(Exception):
@@ -24,6 +24,7 @@ class OptimisticTx:
     def __init__(self, memory: Memory, worker: str, lease_ms: int, now_at: int) -> None:
         self._memory = memory
         self.worker, self.lease_ms, self.now_at = worker, lease_ms, now_at
+        self.marked: Container[Mark] = memory.marked
         self.posting: Posting | None = None
 
     def reservations(self, ids: Sequence[str], *, whole: bool) -> Iterator[dict[str, Any]]:

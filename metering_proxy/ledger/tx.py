@@ -1,6 +1,6 @@
 """What the ledger's algorithm needs of a transaction that a store holds open. SQL that both databases speak."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
@@ -11,6 +11,8 @@ from metering_proxy.ledger.posting import Posting
 Values = Mapping[str, Any]
 Key = tuple[str, str, int]
 """Of a window: account, kind, start."""
+Mark = tuple[str, str, int, int]
+"""Of a window: its key and a percentage of its limit."""
 
 
 class Tx(Protocol):
@@ -18,13 +20,14 @@ class Tx(Protocol):
 
     Rows that are read are nobody else's to change until the transaction is over, or `post` finds out that they
     were changed. `lock` ends a query of `rows` for which that has to be said; it is empty where a transaction
-    that writes is alone anyway.
+    that writes is alone anyway. `marked`: marks of which it is remembered that they are set.
     """
 
     now_at: int
     lease_ms: int
     worker: str
     lock: str
+    marked: Container[Mark]
 
     def reservations(self, ids: Sequence[str], *, whole: bool) -> Iterable[dict[str, Any]]:
         """Rows of reservations; those that are not there are missing. `whole`: with their leases and the output

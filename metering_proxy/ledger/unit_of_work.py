@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from metering_proxy.ledger.posting import Posting, Row
-from metering_proxy.ledger.tx import Key, Tx
+from metering_proxy.ledger.tx import Key, Mark, Tx
 
 RUNNING = "dispatched"
 
@@ -64,6 +64,7 @@ class UnitOfWork:
     _renewed: dict[str, int] = field(default_factory=dict)
     _entries: list[Row] = field(default_factory=list)
     _marks: list[Row] = field(default_factory=list)
+    _marked: dict[Mark, None] = field(default_factory=dict)
 
     # -- read -----------------------------------------------------------------------------------------------
 
@@ -164,9 +165,14 @@ class UnitOfWork:
         """Adds an entry."""
         self._entries.append(entry)
 
-    def mark(self, mark: Row) -> None:
-        """Adds a mark, unless it was set before."""
-        self._marks.append(mark)
+    def mark(self, key: Key, percent: int) -> None:
+        """Sets a mark of a window, unless it was set before."""
+        mark = (*key, percent)
+        if mark in self._marked or mark in self.tx.marked:
+            return
+        self._marked[mark] = None
+        named = dict(zip(("account", "kind", "start_at", "percent"), mark, strict=True))
+        self._marks.append(named | {"at": self.tx.now_at, "told_at": None})
 
     # -- written --------------------------------------------------------------------------------------------
 
@@ -227,3 +233,7 @@ class UnitOfWork:
     def renewed(self) -> Iterable[str]:
         """The other ones whose leases were prolonged, until a lease from now."""
         return self._renewed.keys()
+
+    def marked(self) -> Iterable[Mark]:
+        """The marks that were set."""
+        return self._marked

@@ -282,7 +282,7 @@ METER = [
     Defect(
         name="prove-and-keep-silent",
         why="a ledger that disagrees with itself would go on doing so unseen",
-        file="metering_proxy/app.py",
+        file="metering_proxy/jobs.py",
         old="        if not verdict.whole:\n",
         new="        if not verdict.windows:\n",
         tests=(f"{_TELEMETRY}::test_proof_of_the_ledger_is_a_job_and_a_metric_and_a_command",),

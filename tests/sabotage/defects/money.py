@@ -72,6 +72,14 @@ MONEY = [
         tests=(_MEDIA,),
     ),
     Defect(
+        name="mark-only-what-a-call-passes",
+        why="whose limit was lowered to what they have used would be stopped without a word before",
+        file="metering_proxy/api/tenants.py",
+        old="        await marks.look([tenant])\n",
+        new="",
+        tests=(_MARKS,),
+    ),
+    Defect(
         name="override-for-ever",
         why="a week's favour would be a plan of its own",
         file="metering_proxy/tenants.py",
@@ -167,8 +175,8 @@ MONEY = [
         name="mark-a-limit-late",
         why="a tenant would hear of half its quota only when more than half is gone",
         file="metering_proxy/ledger/moves.py",
-        old="        if before * 100 < limit * percent <= window.spent * 100:\n",
-        new="        if before * 100 < limit * percent < window.spent * 100:\n",
+        old="if limit * percent <= spent * 100]",
+        new="if limit * percent < spent * 100]",
         tests=("tests/metering_proxy/test_marks.py",),
     ),
     Defect(
@@ -209,7 +217,7 @@ MONEY = [
     Defect(
         name="tell-a-mark-twice",
         why="a person would get the same warning from every process",
-        file="metering_proxy/quotas.py",
+        file="metering_proxy/marks.py",
         old="                telling = update(mark).where(untold, *mine)",
         new="                telling = update(mark).where(*mine)",
         tests=(f"{_MARKS}::test_mark_is_set_and_told_once_a_window_whoever_looks",),
