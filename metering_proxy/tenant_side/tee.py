@@ -189,7 +189,11 @@ class Tee:
 
     def _look(self, data: bytes) -> bool | None:
         self._saw_data = True
-        return self._show(self._reader.event, data)
+        if b"\n" not in data or _is_json(data):
+            return self._show(self._reader.event, data)
+        for line in data.split(b"\n"):  # events that no empty line parts
+            self._show(self._reader.event, line)
+        return False
 
     def _catch_up(self) -> None:
         """Reads what was put by. It came before whatever was read since, so an end that was seen stands."""
@@ -232,7 +236,7 @@ class Tee:
             self._blind = True
 
 
-def _is_json(body: bytearray) -> bool:
+def _is_json(body: bytes | bytearray) -> bool:
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError:

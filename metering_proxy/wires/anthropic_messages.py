@@ -146,7 +146,9 @@ def _thinking(document: Document, limit: int) -> int:
 _COUNTS = ("output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _SPLIT = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _CACHE = ("cache_creation_input_tokens", "cache_read_input_tokens")
-_TELLING = re.compile(rb'"type"\s*:\s*"(?:message_|error)')
+_TELLING = re.compile(rb'"type"\s*:\s*"(?:message_|error)|"error"\s*:')
+# Where it was served, if that costs as much as anywhere.
+_ANYWHERE = frozenset(("", "global", "not_available"))
 
 
 class _Reader:
@@ -170,35 +172,38 @@ class _Reader:
         if answer is None:
             return
         self._message(answer)
-        self.found.finished = answer.get("type") == "message" and "output_tokens" in self._seen
+        self.found.finished = not self.found.failed and "output_tokens" in self._seen
         content = answer.get("content")
         for block in content if isinstance(content, list) else []:
             self.found.text_bytes += _text_bytes(block)
 
     def _event(self, event: dict[str, Any]) -> None:
         match event.get("type"):
-            case "content_block_delta":
-                self.found.text_bytes += _text_bytes(event.get("delta"))
+            case "content_block_start" | "content_block_delta":
+                said = event.get("delta") or event.get("content_block")
+                self.found.text_bytes += _text_bytes(said)
             case "message_start":
-                message = event.get("message")
-                if isinstance(message, dict):
-                    self._message(message)
+                self._message(event.get("message"))
             case "message_delta":
-                self._usage(event.get("usage"))
-                counted = at(event, "usage.output_tokens") is not None
-                self._is_counted = self._is_counted or counted
-                delta = event.get("delta")
-                ended = isinstance(delta, dict) and bool(delta.get("stop_reason"))
+                self._counted(event.get("usage") or at(event, "delta.usage"))
+                ended = bool(at(event, "delta.stop_reason"))
                 self.found.finished = self.found.finished or (ended and self._is_counted)
             case "message_stop":
+                self._counted(event.get("usage"))
                 self.found.finished = self._is_counted
-            case "error":
+            case kind if kind == "error" or event.get("error"):
                 self.found.fails(event.get("error"))
 
-    def _message(self, message: dict[str, Any]) -> None:
-        if isinstance(message.get("model"), str) and message["model"]:
-            self.found.model = message["model"]
-        self._usage(message.get("usage"))
+    def _counted(self, usage: Any) -> None:
+        """What it says when its output has been counted."""
+        self._usage(usage)
+        self._is_counted = self._is_counted or at(usage, "output_tokens") is not None
+
+    def _message(self, message: Any) -> None:
+        model = at(message, "model")
+        if isinstance(model, str) and model:
+            self.found.model = model
+        self._usage(at(message, "usage"))
 
     def _usage(self, usage: Any) -> None:
         """Values are cumulative: the last one of each field counts, but 0 does not replace more than 0."""
@@ -206,18 +211,10 @@ class _Reader:
             return
         if _moved_to_cache(usage, self._seen):
             self._seen.pop("input_tokens")
-        for name, value in usage.items():
-            if name == "cache_creation":
-                self._split(value, reported(usage.get("cache_creation_input_tokens")))
-            elif isinstance(value, dict):
-                before = self._seen.get(name)
-                within = self._seen[name] = dict(before) if isinstance(before, dict) else {}
-                for inner, counted in value.items():
-                    numbers.replace(within, inner, counted)
-            else:
-                numbers.replace(self._seen, name, value)
-        tier = self._seen.get("service_tier")
-        self.found.tier = tier if isinstance(tier, str) else None
+        split = usage.pop("cache_creation", None)
+        numbers.merge(self._seen, usage)
+        self._split(split, reported(usage.get("cache_creation_input_tokens")))
+        self.found.tier = _tier(self._seen)
         self.found.usage = _buckets(self._seen, for_an_hour=self._for_an_hour)
 
     def _split(self, split: Any, written: int | None) -> None:
@@ -255,19 +252,24 @@ def _buckets(seen: dict[str, Any], *, for_an_hour: bool) -> Usage | None:
     # The total may exceed the split: the remainder lives for an hour where the request asked for that.
     remainder = max(0, written - hour - minutes)
     hour, minutes = (hour + remainder, minutes) if for_an_hour else (hour, minutes + remainder)
-    tools = seen.get("server_tool_use")
-    details = seen.get("output_tokens_details")
-    tier = seen.get("service_tier")
     return Usage(
         input=natural(seen.get("input_tokens")),
         cache_read=natural(seen.get("cache_read_input_tokens")),
         cache_write_5m=minutes,
         cache_write_1h=hour,
         output=natural(seen.get("output_tokens")),
-        reasoning=natural(details.get("thinking_tokens")) if isinstance(details, dict) else 0,
-        web_searches=natural(tools.get("web_search_requests")) if isinstance(tools, dict) else 0,
-        tier=tier if isinstance(tier, str) else None,
+        reasoning=natural(at(seen, "output_tokens_details.thinking_tokens")),
+        web_searches=natural(at(seen, "server_tool_use.web_search_requests")),
+        tier=_tier(seen),
     )
+
+
+def _tier(seen: dict[str, Any]) -> str | None:
+    """What multiplies its price: the place where it was served, if that does, else the service tier."""
+    place, tier = seen.get("inference_geo"), seen.get("service_tier")
+    if isinstance(place, str) and place.lower() not in _ANYWHERE:
+        return place.lower()
+    return tier.lower() if isinstance(tier, str) else None
 
 
 def _whole(seen: dict[str, Any]) -> dict[str, Any]:
@@ -293,6 +295,6 @@ def _text_bytes(block: Any) -> int:
         return 0
     texts = [block.get(name) for name in ("text", "thinking", "partial_json")]
     found = sum(len(text.encode("utf-8", "replace")) for text in texts if isinstance(text, str))
-    if isinstance(block.get("input"), dict):
+    if isinstance(block.get("input"), dict) and block["input"]:
         found += len(orjson.dumps(block["input"]))
     return found

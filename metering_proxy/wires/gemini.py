@@ -29,6 +29,10 @@ _SEARCH = frozenset(("googleSearch", "google_search"))
 # One of these is in every answer.
 _PARTS = ("candidates", "promptFeedback", "usageMetadata")
 _COUNTS = ("candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount")
+# A tier in Vertex's words; what else it says there, such as that it was bought in advance, costs as the plain one.
+_TRAFFIC = {
+    "ON_DEMAND": "standard", "ON_DEMAND_PRIORITY": "priority", "ON_DEMAND_FLEX": "flex", "FLEX": "flex",
+}  # fmt: skip
 _SAID = frozenset(("promptTokenCount", *_COUNTS))
 
 
@@ -173,9 +177,10 @@ class _Reader:
             numbers.replace(self._seen, name, value)
         if self._seen.keys().isdisjoint(_SAID):
             return
-        served = self._seen.get("serviceTier")
+        served, traffic = self._seen.get("serviceTier"), str(self._seen.get("trafficType"))
         if isinstance(served, str):
             self.found.tier = served.lower()
+        self.found.tier = self.found.tier or _TRAFFIC.get(traffic)
         self.found.usage = _buckets(self._seen, tier=self.found.tier or self._asked)
 
     def _candidate(self, candidate: Any) -> None:

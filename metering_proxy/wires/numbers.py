@@ -76,5 +76,16 @@ def replace(seen: dict[str, Any], name: str, value: Any) -> None:
         seen[name] = value
 
 
+def merge(seen: dict[str, Any], usage: dict[str, Any]) -> None:
+    """Keeps the counts of a usage that is told again and again, and those in its details."""
+    for name, value in usage.items():
+        before = seen.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            for inner, counted in value.items():
+                replace(before, inner, counted)
+        else:
+            replace(seen, name, value)
+
+
 def _is_digits(value: Any) -> bool:
     return type(value) is str and len(value) <= 16 and value.isascii() and value.isdigit()

@@ -113,6 +113,7 @@ def _prediction_bytes(document: Document) -> int:
 # What ends a choice, says what was used, or that it went wrong; a model and its tier are said from the beginning.
 # All begin with a quote, for which a search is four times as fast; [DONE] is read in the end, where it matters.
 _TELLING = re.compile(rb'"(?:usage"\s*:\s*\{|error"|base_resp"|success"|finish_reason"\s*:\s*")')
+_WORDS = ("content", "refusal", "reasoning_content", "reasoning")
 # Ends of a choice that are none of the model's: whoever passed it on had lost it.
 _BROKEN = frozenset(("error", "network_error", "insufficient_system_resource"))
 
@@ -123,6 +124,7 @@ class _Reader:
     def __init__(self, dialect: Dialect) -> None:
         self.found = Found()
         self._dialect = dialect
+        self._seen: dict[str, Any] = {}
         self._stopped = False
 
     def event(self, data: bytes) -> bool:
@@ -160,17 +162,20 @@ class _Reader:
     def _read(self, answer: dict[str, Any]) -> bool:
         """Whether it says what was used."""
         if isinstance(answer.get("service_tier"), str):
-            self.found.tier = answer["service_tier"]
+            self.found.tier = answer["service_tier"].lower()
         if isinstance(answer.get("model"), str) and answer["model"]:
             self.found.model = answer["model"]
         usage = openai_usage.find(answer, self._dialect)
-        reading = openai_usage.read(usage, self.found.tier, self._dialect) if usage else None
-        if reading and not reading.usage.total and self.found.usage:
-            return True  # some end with a usage that nobody filled in
-        if usage and reading:
+        if usage is None:
+            return False
+        numbers.merge(
+            self._seen, usage
+        )  # some tell it in bits, and end with one that nobody filled in
+        reading = openai_usage.read(self._seen, self.found.tier, self._dialect)
+        if reading is not None:
             self.found.usage, self.found.doubt = reading.usage, reading.doubt
-            self.found.stated = openai_usage.stated_cost(usage, self._dialect)
-        elif usage and openai_usage.is_garbled(usage):
+            self.found.stated = openai_usage.stated_cost(self._seen, self._dialect)
+        elif openai_usage.is_garbled(usage):
             self.found.usage = self.found.stated = None
         return reading is not None
 
@@ -184,7 +189,9 @@ def _is_error(answer: dict[str, Any]) -> bool:
     """Whether that is no answer but an error, in the ways in which servers say so under a status of 200."""
     if answer.get("error") or answer.get("object") == "error" or answer.get("success") is False:
         return True
-    return numbers.natural(at(answer, "base_resp.status_code")) > 0
+    return (
+        bool(at(answer, "x_groq.error")) or numbers.natural(at(answer, "base_resp.status_code")) > 0
+    )
 
 
 def _failed(choice: dict[str, Any]) -> bool:
@@ -193,13 +200,22 @@ def _failed(choice: dict[str, Any]) -> bool:
 
 
 def _text_bytes(message: Any) -> int:
-    """Bytes of text that a model made: words, refusals, thoughts, arguments of calls."""
+    """Bytes of text that a model made: words, refusals, thoughts, what it spoke, arguments of calls."""
     if not isinstance(message, dict):
         return 0
-    texts = [message.get(name) for name in ("content", "refusal", "reasoning_content", "reasoning")]
+    said = [message.get(name) for name in _WORDS]
+    if message.get("audio"):
+        said.append(at(message["audio"], "transcript"))
     calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
-            texts += [function.get("name"), function.get("arguments")]
-    return sum(len(text.encode("utf-8", "replace")) for text in texts if isinstance(text, str))
+    functions = [at(call, "function") for call in calls] if isinstance(calls, list) else []
+    for function in (*functions, message.get("function_call")):
+        said += [at(function, "name"), at(function, "arguments")]
+    return sum(map(_bytes_of, said))
+
+
+def _bytes_of(said: Any) -> int:
+    """Of a text, or of the texts in a list of parts."""
+    if isinstance(said, str):
+        return len(said.encode("utf-8", "replace"))
+    parts = said if isinstance(said, list) else []
+    return sum(_bytes_of(at(part, "text")) + _bytes_of(at(part, "thinking")) for part in parts)

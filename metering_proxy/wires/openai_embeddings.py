@@ -43,7 +43,7 @@ class OpenAiEmbeddings:
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
         """See wire.Wire."""
-        return _Reader()
+        return _Reader(dialect)
 
 
 def _are_tokens(given: Any) -> bool:
@@ -53,8 +53,9 @@ def _are_tokens(given: Any) -> bool:
 class _Reader:
     telling: re.Pattern[bytes] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self.found = Found()
+        self._dialect = dialect
 
     def event(self, data: bytes) -> bool:
         return False
@@ -67,7 +68,8 @@ class _Reader:
         self.found.finished = "data" in answer
         if isinstance(answer.get("model"), str):
             self.found.model = answer["model"]
-        usage = openai_usage.find(answer)
-        reading = openai_usage.read(usage, None, names=openai_usage.EMBEDDINGS) if usage else None
-        if reading is not None:
+        usage = openai_usage.find(answer, self._dialect)
+        reading = openai_usage.read(usage, None, self._dialect, generates=False) if usage else None
+        if usage and reading:
             self.found.usage = reading.usage
+            self.found.stated = openai_usage.stated_cost(usage, self._dialect)

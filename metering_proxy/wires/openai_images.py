@@ -86,6 +86,5 @@ class _Reader:
 
 def _read(said: dict[str, Any]) -> Usage:
     """What comes out is images, but for what is told to be text, as what some models think before they draw is."""
-    names = openai_usage.RESPONSES
-    reading = openai_usage.read(said, None, openai_usage.RESPONSES_DIALECT, names)
-    return reading.usage.as_images(openai_usage.written(said, names)) if reading else Usage()
+    reading = openai_usage.read(said, None)
+    return reading.usage.as_images(openai_usage.written(said)) if reading else Usage()

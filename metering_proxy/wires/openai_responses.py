@@ -58,7 +58,7 @@ class OpenAiResponses:
 
     def reader(self, ask: Ask | None = None, dialect: Dialect = PLAIN) -> Reader:
         """See wire.Wire."""
-        return _Reader()
+        return _Reader(dialect)
 
 
 def _surveyed(document: Document, body_bytes: int) -> Survey:
@@ -90,14 +90,17 @@ def _searches(document: Document) -> int:
     return most
 
 
-_TELLING = re.compile(rb'"type"\s*:\s*"(?:error|response\.(?:[a-z]+"|output_item\.done))')
+_TELLING = re.compile(
+    rb'"type"\s*:\s*"(?:error|response\.(?:[a-z]+"|output_item\.done))|"error"\s*:\s*[{"]'
+)
 
 
 class _Reader:
     telling: re.Pattern[bytes] | None = _TELLING
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self.found = Found()
+        self._dialect = dialect
 
     def event(self, data: bytes) -> bool:
         event = self.found.event(data)
@@ -105,13 +108,14 @@ class _Reader:
             return False
         kind = event.get("type")
         if kind in _ENDINGS:
+            self._output(at(event, "response.output"))
             self._response(event.get("response"))
             self.found.finished = self.found.usage is not None
             broken = kind == "response.failed" or at(event, "response.status") == "failed"
             self.found.failed = broken
             self.found.complaint = answers.word(at(event, "response.error"))
-        elif kind in ("error", "response.error"):
-            self.found.fails(event)
+        elif kind in ("error", "response.error") or (kind is None and event.get("error")):
+            self.found.fails(event.get("error") or event)
         elif kind == "response.created":
             self._begins(event.get("response"))
         elif kind == "response.output_item.done":
@@ -122,14 +126,17 @@ class _Reader:
 
     def whole(self, body: bytes) -> None:
         answer = answers.read(body)
-        output = at(answer, "output")
-        for item in output if isinstance(output, list) else []:
-            self.found.searches += _is_search(item)
-            self.found.text_bytes += _text_bytes(item)
+        self._output(at(answer, "output"))
         self._response(answer)
         self.found.judge(answer, "output", "usage", "status")
         self.found.failed = self.found.failed or at(answer, "status") == "failed"
         self.found.finished = self.found.usage is not None
+
+    def _output(self, output: Any) -> None:
+        """What the whole response has in it, which may have come in pieces before, or not."""
+        items = output if isinstance(output, list) else []
+        self.found.searches = max(self.found.searches, sum(map(_is_search, items)))
+        self.found.text_bytes = max(self.found.text_bytes, sum(map(_text_bytes, items)))
 
     def _begins(self, response: Any) -> None:
         """What it says of itself before it says what was used. Its tier may still be `auto` then."""
@@ -137,7 +144,7 @@ class _Reader:
         if isinstance(model, str) and model:
             self.found.model = model
         if isinstance(tier, str):
-            self.found.tier = tier
+            self.found.tier = tier.lower()
 
     def _response(self, response: Any) -> None:
         """What the whole response says; its usage is null where it failed before it began."""
@@ -145,18 +152,16 @@ class _Reader:
         usage, tier = at(response, "usage"), at(response, "service_tier")
         if not isinstance(usage, dict):
             return
-        reading = openai_usage.read(
-            usage,
-            tier if isinstance(tier, str) else None,
-            openai_usage.RESPONSES_DIALECT,
-            openai_usage.RESPONSES,
-        )
+        tier = tier.lower() if isinstance(tier, str) else None
+        reading = openai_usage.read(usage, tier, self._dialect)
         if reading is None:
             self.found.usage = None
-        else:
-            told = at(response, "tool_usage.web_search.num_requests")
-            searches = self.found.searches if told is None else natural(told)
-            self.found.usage = reading.usage.with_searches(searches)
+            return
+        told = at(response, "tool_usage.web_search.num_requests")
+        searches = self.found.searches if told is None else natural(told)
+        searches = max(searches, reading.usage.web_searches)
+        self.found.usage, self.found.doubt = reading.usage.with_searches(searches), reading.doubt
+        self.found.stated = openai_usage.stated_cost(usage, self._dialect)
 
 
 def _is_search(item: Any) -> bool:

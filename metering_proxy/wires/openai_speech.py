@@ -60,8 +60,8 @@ class _Reader:
         return False
 
     def _done(self, usage: Any) -> None:
-        counted, names = self._counted or Usage(), openai_usage.RESPONSES
-        reading = openai_usage.read(usage, None, names=names) if isinstance(usage, dict) else None
+        counted = self._counted or Usage()
+        reading = openai_usage.read(usage, None) if isinstance(usage, dict) else None
         told = reading.usage.as_sound() if reading else Usage()
         self.found.usage, self.found.finished = told.with_units(counted.units, counted.unit), True
 

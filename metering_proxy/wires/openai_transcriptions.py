@@ -16,8 +16,6 @@ from metering_proxy.wires.survey import Survey
 from metering_proxy.wires.wire import BARE, Ask, Envelope, Found, Reader, Shape
 
 UNIT = "millisecond"
-_DIALECT = Dialect(cached_at=())
-_NAMES = openai_usage.Names("input_tokens", "output_tokens", "input_token_details", "-")
 
 
 class OpenAiTranscriptions:
@@ -91,7 +89,7 @@ class _Reader:
             return
         if self._heard(usage.get("seconds")):
             return
-        if (reading := openai_usage.read(usage, None, _DIALECT, _NAMES)) is not None:
+        if (reading := openai_usage.read(usage, None)) is not None:
             self.found.usage = reading.usage
 
     def _heard(self, seconds: Any) -> bool:

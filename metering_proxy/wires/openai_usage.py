@@ -4,6 +4,7 @@ The input includes what was cached and heard, the output includes reasoning, unl
 not. What is repeated in every chunk is cumulative: the last one counts.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,35 +19,15 @@ from metering_proxy.wires.numbers import natural, reported
 _MOST_STATED_NANOS = 1_000_000 * money.NANOS_PER_USD
 
 
-@value
-class Names:
-    """What one of OpenAI's operations calls its numbers. `output` empty: it has none."""
-
-    input: str
-    output: str
-    input_details: str
-    output_details: str
-
-
-CHAT = Names(
-    "prompt_tokens", "completion_tokens", "prompt_tokens_details", "completion_tokens_details"
-)
-EMBEDDINGS = Names("prompt_tokens", "", "prompt_tokens_details", "")
-RESPONSES = Names("input_tokens", "output_tokens", "input_tokens_details", "output_tokens_details")
-# Servers behind one operation that speak of their numbers as in the other.
-_EITHER_WAY = (
+# Every count under the name that chats have for it, and under those that other operations and servers have.
+_NAMES = (
     ("prompt_tokens", "input_tokens"),
     ("completion_tokens", "output_tokens"),
     ("prompt_tokens_details", "input_tokens_details"),
+    ("prompt_tokens_details", "input_token_details"),
     ("completion_tokens_details", "output_tokens_details"),
 )
-# Responses has one place for each number, whoever answers.
-RESPONSES_DIALECT = Dialect(
-    cached_at=("input_tokens_details.cached_tokens",),
-    written_at="input_tokens_details.cache_write_tokens",
-)
-# Where a server tells its cache as Anthropic does, beside the input.
-_BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens")
+_SUMS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens")
 
 
 @value
@@ -58,76 +39,109 @@ class Reading:
 
 
 def find(answer: dict[str, Any], dialect: Dialect = PLAIN) -> dict[str, Any] | None:
-    """The usage object of an answer or a chunk, wherever the provider puts it."""
+    """The usage object of an answer or a chunk, wherever the provider puts it; one that nobody filled in last."""
+    found: dict[str, Any] | None = None
     for place in dialect.usage_at:
         usage = at(answer, place)
         if isinstance(usage, dict) and usage:
-            return usage
-    return None
+            if any(usage.get(name) for name in _SUMS):
+                return usage
+            found = found or usage
+    return found
 
 
 def read(
-    usage: dict[str, Any], tier: str | None, dialect: Dialect = PLAIN, names: Names = CHAT
+    usage: dict[str, Any], tier: str | None, dialect: Dialect = PLAIN, *, generates: bool = True
 ) -> Reading | None:
-    """What a usage object says; None where its input or its output cannot be read, so that it says nothing."""
-    usage = _filled(usage, names)
-    prompt = reported(usage.get(names.input))
-    if prompt is None or (names.output and reported(usage.get(names.output)) is None):
+    """What a usage object says; None where its input or its output cannot be read, so that it says nothing.
+
+    `generates`: whether the operation has an output.
+    """
+    usage = _filled(_named(usage), generates=generates)
+    prompt, completion = (
+        reported(usage.get("prompt_tokens")),
+        reported(usage.get("completion_tokens")),
+    )
+    if prompt is None or (generates and completion is None):
         return None
-    inside, outside = at(usage, names.input_details), at(usage, names.output_details)
-    cached = min(prompt, max((natural(at(usage, place)) for place in dialect.cached_at), default=0))
+    cached, written = _most(usage, dialect.cached_at), _most(usage, dialect.written_at)
+    prompt += _beside(usage, cached + written)
+    inside, outside = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    cached = min(prompt, cached)
     left = prompt - cached
     audio_in = min(left, _uncached(inside, "audio_tokens"))
     audio_cached = min(cached, max(0, natural(at(inside, "audio_tokens")) - audio_in))
     images_in = min(left - audio_in, _uncached(inside, "image_tokens"))
-    written = min(left - audio_in - images_in, natural(at(usage, dialect.written_at)))
-    completion, reasoning, doubt = _output(usage, prompt, natural(at(outside, "reasoning_tokens")),
-                                           dialect, names)  # fmt: skip
+    written = min(left - audio_in - images_in, written)
+    hour = min(written, _most(usage, dialect.written_1h_at)) if written else 0
+    completion, reasoning, doubt = _output(usage, prompt, dialect) if generates else (0, 0, None)
     audio_out = min(completion, natural(at(outside, "audio_tokens")))
     images_out = min(completion - audio_out, natural(at(outside, "image_tokens")))
     found = Usage(
         input=left - audio_in - images_in - written,
         cache_read=cached - audio_cached,
         audio_cache_read=audio_cached,
-        cache_write_5m=written,
+        cache_write_5m=written - hour,
+        cache_write_1h=hour,
         output=completion - audio_out - images_out,
         reasoning=reasoning,
         audio_input=audio_in,
         audio_output=audio_out,
         image_input=images_in,
         image_output=images_out,
+        web_searches=natural(at(usage, dialect.searches_at)) if dialect.searches_at else 0,
         tier=tier,
     )
     return Reading(found, doubt)
 
 
-def _filled(usage: dict[str, Any], names: Names) -> dict[str, Any]:
-    """The same with numbers of the operation that stand there under other names, or only in the total."""
-    missing = {
+def _named(usage: dict[str, Any]) -> dict[str, Any]:
+    """The same with numbers under the names of chats, where those say nothing, or zero, and others more."""
+    others = {
         mine: usage[theirs]
-        for pair in _EITHER_WAY
-        for mine, theirs in (pair, pair[::-1])
-        if usage.get(mine) is None and usage.get(theirs) is not None
+        for mine, theirs in _NAMES
+        if usage.get(theirs) is not None and not usage.get(mine)
     }
-    if missing:
-        usage = {**usage, **missing}
-    total, prompt = reported(usage.get("total_tokens")), natural(usage.get(names.input))
-    if not names.output:
-        lacks = usage.get(names.input) is None and total is not None
-        return {**usage, names.input: total} if lacks else usage
-    if usage.get(names.output) is None:
-        return usage if total is None else {**usage, names.output: max(0, total - prompt)}
-    read, written = (natural(usage.get(name)) for name in _BESIDE)
-    cached, both = read + written, prompt + natural(usage.get(names.output))
-    if cached and (total == both + cached or cached > prompt):
-        cache = {"cached_tokens": read, "cache_write_tokens": written}
-        return {**usage, names.input: prompt + cached, names.input_details: cache}
-    return usage
+    return {**usage, **others} if others else usage
 
 
-def written(usage: dict[str, Any], names: Names) -> int:
+def _filled(usage: dict[str, Any], *, generates: bool) -> dict[str, Any]:
+    """The same with a number that stands there only in the total."""
+    total, prompt = reported(usage.get("total_tokens")), usage.get("prompt_tokens")
+    if total is None:
+        return usage
+    if not generates:
+        return usage if prompt else {**usage, "prompt_tokens": total}
+    if usage.get("completion_tokens") is not None:
+        return usage
+    return {**usage, "completion_tokens": max(0, total - natural(prompt))}
+
+
+def _most(usage: dict[str, Any], places: Sequence[str]) -> int:
+    return max((natural(at(usage, place)) for place in places), default=0)
+
+
+def _beside(usage: dict[str, Any], cached: int) -> int:
+    """Of input that was cached, what stands beside the input and not in it, as Anthropic tells it: all or nothing.
+
+    The total shows it, unless it shows thoughts beside the output, or that the input is less.
+    """
+    if not cached:
+        return 0
+    prompt, total = natural(usage["prompt_tokens"]), natural(usage.get("total_tokens"))
+    more = total - prompt - natural(usage.get("completion_tokens"))
+    shown = more == cached and more != _thoughts(usage)
+    return cached if shown or cached > prompt else 0
+
+
+def _thoughts(usage: dict[str, Any]) -> int:
+    told_inside = natural(at(usage, "completion_tokens_details.reasoning_tokens"))
+    return told_inside or natural(usage.get("reasoning_tokens"))
+
+
+def written(usage: dict[str, Any]) -> int:
     """How much of the output is told to be text, where that is told."""
-    return natural(at(_filled(usage, names), f"{names.output_details}.text_tokens"))
+    return natural(at(_named(usage), "completion_tokens_details.text_tokens"))
 
 
 def _uncached(details: Any, kind: str) -> int:
@@ -136,21 +150,21 @@ def _uncached(details: Any, kind: str) -> int:
     return max(0, natural(at(details, kind)) - cached)
 
 
-def is_garbled(usage: dict[str, Any], names: Names = CHAT) -> bool:
+def is_garbled(usage: dict[str, Any]) -> bool:
     """Whether it says something that is no count, so that nothing said before it holds either."""
-    return numbers.nonsense(usage.get(names.input)) or numbers.nonsense(usage.get(names.output))
+    return any(numbers.nonsense(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
 
 
 def stated_cost(usage: dict[str, Any], dialect: Dialect) -> Fraction | None:
-    """The cost in nano-USD that a provider states, exactly as written; None where it states none above nothing,
-    or one that no call has."""
+    """The cost in nano-USD that a provider states, exactly as written; None where it states none, or one that no
+    call has. Nothing is a cost only where it also says that nobody else was paid."""
     if not dialect.cost_at:
         return None
-    stated = _amount(at(usage, dialect.cost_at))
-    if dialect.cost_added_if and at(usage, dialect.cost_added_if) is True:
-        stated += _amount(at(usage, dialect.cost_added_at))
+    cost, added = at(usage, dialect.cost_at), at(usage, dialect.cost_added_if)
+    stated = _amount(cost) + (_amount(at(usage, dialect.cost_added_at)) if added is True else 0)
     nanos = stated * money.NANOS_PER_USD / dialect.cost_per_usd
-    return nanos if 0 < nanos <= _MOST_STATED_NANOS else None
+    is_free = added is False and type(cost) in (int, float) and cost == 0
+    return nanos if is_free or 0 < nanos <= _MOST_STATED_NANOS else None
 
 
 def _amount(value: Any) -> Fraction:
@@ -160,21 +174,20 @@ def _amount(value: Any) -> Fraction:
     return Fraction(repr(value))
 
 
-def _output(
-    usage: dict[str, Any], prompt: int, reasoning: int, dialect: Dialect, names: Names
-) -> tuple[int, int, str | None]:
+def _output(usage: dict[str, Any], prompt: int, dialect: Dialect) -> tuple[int, int, str | None]:
     """Output with its reasoning in it, that reasoning, and what is doubtful. The total tells which was meant.
 
     Where it is more than all that was told, the rest was reasoning that nobody mentions.
     """
-    completion, total = natural(usage.get(names.output)), natural(usage.get("total_tokens"))
+    completion, total = natural(usage["completion_tokens"]), natural(usage.get("total_tokens"))
+    reasoning = _thoughts(usage)
     beside = completion + reasoning
     if reasoning > completion:
         return beside, reasoning, None
     if dialect.reasoning == "inside":
         return completion, reasoning, None
     if not reasoning:
-        silent = max(0, total - prompt - completion) if names.output else 0
+        silent = max(0, total - prompt - completion)
         return completion + silent, silent, None
     if dialect.reasoning == "outside" or total == prompt + beside:
         return beside, reasoning, None

@@ -39,7 +39,17 @@ def used(**usage: Any) -> Json:
     return {"choices": [], "usage": usage}
 
 
-def whole(usage: Json | None, text: str = "hello", **more: Any) -> bytes:
+def tokens(prompt: int, completion: int, total: int, **more: Any) -> dict[str, Any]:
+    """A chat's usage."""
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total, **more}
+
+
+def inside(**details: Any) -> dict[str, Any]:
+    """What a chat's usage says about its input."""
+    return {"prompt_tokens_details": details}
+
+
+def whole(usage: Json | None, text: Any = "hello", **more: Any) -> bytes:
     """A chat's answer in one piece."""
     choice = {"message": {"content": text}, "finish_reason": "stop"}
     return json.dumps({"choices": [choice], "usage": usage, **more}).encode()

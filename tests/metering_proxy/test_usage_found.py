@@ -80,13 +80,13 @@ def _chunk(usage: Any = None, **more: Any) -> dict[str, Any]:
             },
             Usage(input=60, cache_read=10, cache_write_5m=30, output=5),
         ),
-        (  # nonsense never makes a negative bucket
+        (  # more in the cache than the input stands beside it; nonsense never makes a negative bucket
             {
                 "prompt_tokens": 5,
                 "completion_tokens": 0,
                 "prompt_tokens_details": {"cached_tokens": 900, "audio_tokens": -3},
             },
-            Usage(cache_read=5),
+            Usage(input=5, cache_read=900),
         ),
         (  # numbers as some relays write them
             {

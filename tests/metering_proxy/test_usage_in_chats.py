@@ -9,7 +9,7 @@ import pytest
 
 from metering_proxy.pricing import Usage
 from tests.metering_proxy import small_answers
-from tests.metering_proxy.small_answers import chat, events, stop, used, whole, word
+from tests.metering_proxy.small_answers import chat, events, stop, tokens, used, whole, word
 
 _ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 _USED = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
@@ -19,10 +19,6 @@ _FILTER = {
     "model": "",
     "choices": [{"index": 0, "finish_reason": None, "content_filter_offsets": {}}],
 }
-
-
-def _usage(prompt: int, completion: int, total: int, **more: Any) -> dict[str, Any]:
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total, **more}
 
 
 def _reasoned(tokens: int) -> dict[str, Any]:
@@ -35,7 +31,7 @@ _CACHED_AUDIO = {
     "text_tokens": 40,
     "cached_tokens_details": {"audio_tokens": 50, "text_tokens": 0},
 }
-_XAI = _usage(10120, 1499, 14428, prompt_tokens_details={"cached_tokens": 128}, **_reasoned(2809))
+_XAI = tokens(10120, 1499, 14428, prompt_tokens_details={"cached_tokens": 128}, **_reasoned(2809))
 
 
 # Thoughts that are told beside the output, or only by the total.
@@ -43,31 +39,31 @@ _THOUGHTS = [
     (
         "CLIProxyAPI#5733",
         "openai_compatible",
-        whole(_usage(21, 0, 81, **_reasoned(60))),
+        whole(tokens(21, 0, 81, **_reasoned(60))),
         Usage(input=21, output=60, reasoning=60),
     ),
     (
         "CLIProxyAPI#5733 as OpenAI",
         "openai",
-        whole(_usage(21, 0, 81, **_reasoned(60))),
+        whole(tokens(21, 0, 81, **_reasoned(60))),
         Usage(input=21, output=60, reasoning=60),
     ),
     (
         "any-llm#1290",
         "google",
-        whole(_usage(20, 198, 623)),
+        whole(tokens(20, 198, 623)),
         Usage(input=20, output=603, reasoning=405),
     ),
     (
         "clarifai-python#978",
         "openai_compatible",
-        whole(_usage(20, 424, 1016)),
+        whole(tokens(20, 424, 1016)),
         Usage(input=20, output=996, reasoning=572),
     ),
     (
         "litellm#39426",
         "openai_compatible",
-        chat(word(), stop(), used(**_usage(12, 1, 110))),
+        chat(word(), stop(), used(**tokens(12, 1, 110))),
         Usage(input=12, output=98, reasoning=97),
     ),
     (
@@ -79,14 +75,14 @@ _THOUGHTS = [
     (
         "hermes-agent#61871",
         "deepseek",
-        whole(_usage(100, 5, 105, prompt_cache_hit_tokens=20, **_reasoned(3))),
+        whole(tokens(100, 5, 105, prompt_cache_hit_tokens=20, **_reasoned(3))),
         Usage(input=80, cache_read=20, output=5, reasoning=3),
     ),
     (
         "helicone#5805",
         "openai",
         whole(
-            _usage(
+            tokens(
                 10,
                 100,
                 110,
@@ -108,7 +104,7 @@ _THOUGHTS = [
     (
         "mistral audio",
         "mistral",
-        whole(_usage(4, 635, 3264, prompt_audio_seconds=203)),
+        whole(tokens(4, 635, 3264, prompt_audio_seconds=203)),
         Usage(input=4, output=635),
     ),
 ]
@@ -126,7 +122,7 @@ _PLACES = [
     (
         "auto_ai_router#142",
         "openai_compatible",
-        chat(word(), stop(), used(**_usage(0, 5, 5))),
+        chat(word(), stop(), used(**tokens(0, 5, 5))),
         None,
     ),
     (
@@ -150,7 +146,7 @@ _PLACES = [
     (
         "InsForge#2015",
         "openrouter",
-        chat(*(word(usage=_usage(90, n, 90 + n)) for n in (1, 5, 10)), stop()),
+        chat(*(word(usage=tokens(90, n, 90 + n)) for n in (1, 5, 10)), stop()),
         Usage(input=90, output=10),
     ),
     ("camel#4217", "groq", chat(word(usage=_USED), stop(usage=_USED), used(**_USED)), _PLAIN),
@@ -158,7 +154,7 @@ _PLACES = [
         "in bits",
         "openai_compatible",
         chat(word(), used(prompt_tokens=20), used(completion_tokens=5)),
-        None,
+        _PLAIN,
     ),
     (
         "openai-node#1982",
@@ -215,14 +211,14 @@ _NAMES = [
     (
         "langwatch#7048",
         "openai",
-        whole(_usage(100, 10, 110, prompt_tokens_details=_CACHED_AUDIO)),
+        whole(tokens(100, 10, 110, prompt_tokens_details=_CACHED_AUDIO)),
         Usage(input=40, audio_cache_read=50, audio_input=10, output=10),
     ),
     (
         "opencode#44229",
         "openai",
         whole(
-            _usage(
+            tokens(
                 2600,
                 300,
                 2900,
@@ -234,20 +230,20 @@ _NAMES = [
     (
         "litellm#16009",
         "deepseek",
-        whole(_usage(100, 5, 105, prompt_tokens_details=None, completion_tokens_details=None)),
+        whole(tokens(100, 5, 105, prompt_tokens_details=None, completion_tokens_details=None)),
         Usage(input=100, output=5),
     ),
     (
         "cache beside the input",
         "openai_compatible",
-        whole(_usage(9, 5, 17_116, cache_read_input_tokens=17_102)),
+        whole(tokens(9, 5, 17_116, cache_read_input_tokens=17_102)),
         Usage(input=9, cache_read=17_102, output=5),
     ),
     (
         "litellm#11789",
         "openai_compatible",
         whole(
-            _usage(
+            tokens(
                 2459,
                 23,
                 2482,

@@ -30,7 +30,7 @@ ANSWERS = [
         name="read-nonsense-as-nothing",
         why="usage that is text or negative would make the call free, and be booked as exact",
         file="metering_proxy/wires/openai_usage.py",
-        old="prompt is None or (names.output and reported(usage.get(names.output)) is None):",
+        old="prompt is None or (generates and completion is None):",
         new="not (prompt := prompt or 0) and not usage:",
         tests=(_UNREAD,),
     ),
