@@ -13,11 +13,15 @@ from infra.kit.errors import AlcoveError
 
 Period = Literal["minute", "day", "month"]
 _MINUTE_MS = 60_000
+# Of the machine, not of the world; and clocks that count leap seconds, 27 s beside everybody else's.
+_NO_ZONES = ("localtime", "posixrules", "Factory", "right/")
 
 
 def zone(name: str) -> ZoneInfo:
     """The IANA zone of that name. Raises `invalid`."""
     try:
+        if name.startswith(_NO_ZONES):
+            raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise AlcoveError("invalid", f"{name!r} is not a time zone", reason="zone") from None
@@ -81,8 +85,11 @@ class Rolling:
             number = (local.date() - anchor.date()).days
         else:
             number = (local.year - anchor.year) * 12 + local.month - anchor.month
-        if self._start(period, number) > at:
+        # Where clocks go forward at midnight, a time of day that is left out falls on the day before or after.
+        while self._start(period, number) > at:
             number -= 1
+        while self._start(period, number + 1) <= at:
+            number += 1
         return self._start(period, number), self._start(period, number + 1)
 
     def _start(self, period: Period, number: int) -> int:

@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.kit.errors import AlcoveError
 from metering_proxy.ledger import windows
 from metering_proxy.ledger.windows import Period, Rolling
 
-_ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"]
+_ZONES = [
+    "UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Havana",
+    "America/St_Johns", "Pacific/Chatham", "Africa/Casablanca", "Antarctica/Troll",
+]  # fmt: skip
 
 
 def _at(text: str, zone: str = "UTC") -> int:
@@ -62,6 +66,20 @@ def test_day_that_daylight_saving_falls_into_is_longer_or_shorter(day: str, hour
         ("Europe/Berlin", "2030-03-31", 23),
         ("Pacific/Kiritimati", "2028-02-29", 24),
         ("Pacific/Pago_Pago", "2026-12-31", 24),
+        # Offsets of half and quarter hours, two hours of summer, summer in winter, a zone that changes altogether.
+        ("Asia/Kolkata", "2026-12-31", 24),
+        ("Asia/Tehran", "2022-03-22", 23),
+        ("Australia/Adelaide", "2026-04-05", 25),
+        ("America/St_Johns", "2026-03-08", 23),
+        ("Pacific/Chatham", "2026-09-27", 23),
+        ("Antarctica/Troll", "2026-03-29", 22),
+        ("Africa/Casablanca", "2026-02-15", 25),
+        ("Europe/Dublin", "2026-10-25", 25),
+        ("Atlantic/Azores", "2026-03-29", 23),
+        ("America/Nuuk", "2026-10-24", 25),
+        ("America/Santiago", "2026-09-06", 23),
+        ("America/Scoresbysund", "2024-03-31", 24),
+        ("Asia/Pyongyang", "2018-05-04", 23.5),
     ],
 )
 def test_calendar_day_is_as_long_as_its_clocks_say_and_holds_every_moment_of_it(
@@ -85,6 +103,74 @@ def test_evening_of_a_months_last_day_belongs_to_that_month(zone: str) -> None:
     start, end = windows.span("month", _at("2028-02-29T23:59:59", zone), tz)
     assert (start, end) == (_at("2028-02-01", zone), _at("2028-03-01", zone))
     assert windows.span("month", end, tz)[0] == end
+
+
+@pytest.mark.parametrize(
+    ("zone", "month", "hours"),
+    [
+        ("Asia/Kolkata", "2026-02", 28 * 24),
+        ("Asia/Kathmandu", "2028-02", 29 * 24),
+        ("Australia/Adelaide", "2026-04", 30 * 24 + 1),
+        ("Australia/Lord_Howe", "2026-10", 31 * 24 - 0.5),
+        ("Pacific/Chatham", "2026-09", 30 * 24 - 1),
+        ("America/St_Johns", "2026-11", 30 * 24 + 1),
+        ("Europe/Berlin", "2030-03", 31 * 24 - 1),
+        ("Antarctica/Troll", "2026-10", 31 * 24 + 2),
+        # Samoa slept through a day, and began the next month on time.
+        ("Pacific/Apia", "2011-12", 30 * 24),
+    ],
+)
+def test_calendar_month_is_as_long_as_its_clocks_say(zone: str, month: str, hours: float) -> None:
+    tz = ZoneInfo(zone)
+    start, end = windows.span("month", _at(f"{month}-15T12:00", zone), tz)
+    assert (start, end - start) == (_at(f"{month}-01", zone), hours * 3_600_000)
+    for at in (start, end - 1):
+        assert windows.span("month", at, tz) == (start, end)
+    assert windows.span("month", end, tz)[0] == end
+    assert windows.span("month", start - 1, tz)[1] == start
+
+
+# When clocks go back, and a day on which they go forward: a time of day that is there twice, and then not at all.
+@pytest.mark.parametrize(
+    ("zone", "back", "forward"),
+    [
+        ("America/Havana", "2026-11-01T04:00", "2027-03-14T04:00"),
+        ("Europe/London", "2026-10-25T00:00", "2027-03-28T00:00"),
+        ("America/Santiago", "2027-04-04T02:00", "2027-09-05T03:00"),
+        ("Asia/Beirut", "2026-10-24T20:00", "2027-03-27T21:00"),
+        ("Atlantic/Azores", "2026-10-25T00:00", "2027-03-28T00:00"),
+        ("America/Nuuk", "2026-10-25T00:00", "2027-03-28T00:00"),
+        ("Australia/Lord_Howe", "2026-04-04T14:00", "2026-10-03T14:00"),
+        ("America/St_Johns", "2026-11-01T03:00", "2027-03-14T04:00"),
+        ("Pacific/Chatham", "2026-04-04T13:00", "2026-09-26T13:00"),
+        ("Antarctica/Troll", "2026-10-24T23:00", "2027-03-27T23:00"),
+    ],
+)
+@pytest.mark.parametrize("period", ["day", "month"])
+def test_window_is_whole_whose_beginning_is_there_twice_or_not_at_all(
+    zone: str, back: str, forward: str, period: Period
+) -> None:
+    quarter, hour = 900_000, 3_600_000
+    for anchor in range(_at(back) - hour, _at(back) + 4 * hour, quarter):
+        rolling = Rolling(ZoneInfo(zone), anchor)
+        assert rolling.span(period, anchor)[0] <= anchor < rolling.span(period, anchor)[1]
+        for at in range(_at(forward) - 4 * hour, _at(forward) + 28 * hour, quarter):
+            start, end = rolling.span(period, at)
+            assert start <= at < end, (anchor, at)
+            assert rolling.span(period, end)[0] == end
+
+
+NO_ZONES = (
+    "", ".", "..", "../UTC", "/etc/passwd", "Europe", "utc", "UTC ", "UTC\0", "\ud800", "zone.tab", "Etc/GMT 14",
+    "localtime", "posixrules", "Factory", "right/UTC", "right/Europe/Berlin", "x" * 5_000,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_ZONES)
+def test_zone_is_refused_that_is_none_or_not_everybodys(name: str) -> None:
+    with pytest.raises(AlcoveError) as caught:
+        windows.zone(name)
+    assert (caught.value.code, caught.value.reason) == ("invalid", "zone")
 
 
 @given(
