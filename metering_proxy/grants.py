@@ -7,7 +7,6 @@ while a matter is being settled. The ledger spends both alike.
 from typing import Any
 
 from sqlalchemy import ColumnElement, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Transaction
@@ -31,6 +30,7 @@ class Grants:
             raise AlcoveError("invalid", "a grace needs a note and an end", reason="grace")
         asked = request.model_dump()
         async with self._db.transaction() as tx:
+            await tx.alone(f"grant/{grant}")
             found = await self._find(tx, grant)
             if found is None:
                 now_at = self._clock.now_at()
@@ -45,11 +45,7 @@ class Grants:
                     "revoked_at": None,
                     **asked,
                 }
-                try:
-                    async with tx.savepoint():
-                        await tx.execute(insert(table).values(found))
-                except IntegrityError:  # the same request came twice at once
-                    found = await self._find(tx, grant) or found
+                await tx.execute(insert(table).values(found))
         if found["account"] != tenant or any(found[name] != asked[name] for name in asked):
             raise AlcoveError("conflict", "another grant has this id", reason="grant")
         return _shown(found)

@@ -122,6 +122,7 @@ class Keys:
         """A new key for that generation; the one before it is dead when this returns."""
         secret = ids.secret(PREFIX)
         async with self._db.transaction() as tx:
+            await tx.alone(f"instance_key/{tenant}")
             await tx.execute(delete(instance_key).where(_is(tenant, generation)))
             await tx.execute(
                 insert(instance_key).values(

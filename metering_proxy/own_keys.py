@@ -74,6 +74,7 @@ class OwnKeys:
         sealed = self._sealer.seal(text, context(tenant, provider))
         row = {"tenant": tenant, "sealed_key": sealed, **shown.model_dump()}
         async with self._db.transaction() as tx:
+            await tx.alone(context(tenant, provider))
             await tx.execute(delete(own_key).where(*_is(tenant, provider)))
             await tx.execute(insert(own_key).values(row))
             await changes.note(tx, "own_key", tenant)

@@ -165,6 +165,7 @@ class Tenants:
         }
         mine = table.c.tenant == tenant
         async with self._db.transaction() as tx:
+            await tx.alone(f"tenant/{tenant}")
             kept = await tx.row(select(table).where(mine))
             if kept is None or kept["plan"] != state.plan:
                 values["since_at"] = values["changed_at"]

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 Parameters = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 _LAST_WORDS_S = 2.0
+_PG_ALONE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 _PG_NOW = text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT)")
 
 
@@ -77,6 +78,12 @@ class Transaction(Reading):
         """Runs a statement; answers how many rows it matched (-1 where the driver does not know)."""
         result: CursorResult[Any] = await self._connection.execute(statement, parameters)
         return result.rowcount
+
+    async def alone(self, name: str) -> None:
+        """Waits until no other transaction is past this line with that name; what is read then stays so until the
+        end. SQLite has one writer at a time anyway."""
+        if self.is_postgres:
+            await self._connection.execute(_PG_ALONE, {"name": name})
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:

@@ -52,6 +52,7 @@ class Connections:
         )
         sealed = self._sealer.seal(given.token, context(tenant, connection))
         async with self._db.transaction() as tx:
+            await tx.alone(context(tenant, connection))
             await tx.execute(delete(table).where(_is(tenant, connection)))
             await tx.execute(insert(table).values(sealed_token=sealed, **shown.model_dump()))
         return shown
@@ -93,8 +94,8 @@ def origin(given: str) -> str:
     """`https://host[:port]` in small letters. Raises `invalid`, also for http: no token is sent in the clear."""
     try:
         parts = urlsplit(given)
-        port = parts.port or 443
-        if not _ORIGIN.fullmatch(given):
+        port = 443 if parts.port is None else parts.port
+        if not _ORIGIN.fullmatch(given) or port == 0:
             raise ValueError
         target = names.parse(f"{parts.netloc.removesuffix(f':{parts.port}')}:{port}")
     except (ValueError, AlcoveError):

@@ -19,7 +19,7 @@ def spelled(host: str) -> tuple[str, IPAddress | None] | None:
     text = host.removeprefix("[").removesuffix("]").lower()
     if not bracketed:
         text = text.removesuffix(".")
-    address = literal(text)
+    address = literal(text) if "%" not in text else None  # a scope is this machine's own matter
     if address is not None and (address.version == 6) == bracketed:
         return str(address), address
     labels = text.split(".")

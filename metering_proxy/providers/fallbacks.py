@@ -50,6 +50,7 @@ class Fallbacks:
         name, targets = name.lower(), [target.lower() for target in targets]
         _check(name, targets, known)
         async with self._db.transaction() as tx:
+            await tx.alone(f"fallback/{name}")
             await tx.execute(delete(fallback).where(fallback.c.name == name))
             for position, target in enumerate(targets):
                 await tx.execute(

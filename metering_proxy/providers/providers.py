@@ -58,6 +58,7 @@ class Providers:
         self._check_models(new.kind, new.models, new.default_model)
         now_at = self._clock.now_at()
         async with self._db.transaction() as tx:
+            await tx.alone("provider")
             taken = {row["id"] for row in await tx.rows(select(provider.c.id))}
             connection = _free_id(new.kind, new.name, taken | _RESERVED)
             await tx.execute(
@@ -101,6 +102,7 @@ class Providers:
         default = change.default_model if "default_model" in given else now.default_model
         self._check_models(now.kind.name, rows if models is None else models, default)
         async with self._db.transaction() as tx:
+            await tx.alone("provider")
             await tx.execute(update(provider).where(provider.c.id == connection).values(values))
             if models is not None:
                 await self._put_models(tx, connection, models, values["changed_at"])

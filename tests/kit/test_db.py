@@ -98,6 +98,20 @@ async def test_savepoint_is_undone_alone_when_it_raises(db: Database) -> None:
     assert await counted(db) == 2
 
 
+async def test_transaction_is_alone_from_its_line_on_with_those_of_its_name(db: Database) -> None:
+    await make_counter(db)
+
+    async def add() -> None:
+        """Reads, and writes what it read plus one: side by side, some would be lost."""
+        async with db.transaction() as tx:
+            await tx.alone("counter")
+            n = await tx.value(sql("SELECT n FROM counter WHERE id = 1"))
+            await tx.execute(sql("UPDATE counter SET n = :n WHERE id = 1"), {"n": n + 1})
+
+    await asyncio.gather(*(add() for _ in range(40)))
+    assert await counted(db) == 40
+
+
 async def test_transaction_is_undone_when_its_task_is_cancelled(db: Database) -> None:
     await make_counter(db)
     inside = asyncio.Event()

@@ -235,6 +235,13 @@ NO_ORIGINS = (
     "http://a.example", "https://", "https://a.example/", "https://a.example/x", "https://u@a.example",
     "https://a.example?x", "https://a.example#x", "https://a.example:0x1", "https://a.example:99999",
     "ftp://a.example", "a.example", "https://2130706433", "https://a b.example", "https://a.example\\@b",
+    "https://a.example:0", "https://a.example:00443", "https://a.example:443:443", "https://a.example:",
+    "https://a.example:+443", "https://a.example:\uff14\uff14\uff13", "https://a.example..", "https://a%2eexample",
+    "https://[::1", "https://::1", "https://[::1]x", "https://[fe80::1%25eth0]", "https://[2606:4700::1%1]",
+    "https://\uff21.example", "https://a\u3002example", "https://exam\u00adple.org", "https://\u24d4xample.com",
+    "https://a.example\t", "https://a.example\n", "https://a.example:443@evil.example", "https://a.example;x",
+    "https:///a.example", "https:a.example", "https://127.1", "https://0x7f.1", "https://017700000001",
+    "https://*.example", "https://-a.example", "https://a.example?", "https://a.example#",
 )  # fmt: skip
 
 
