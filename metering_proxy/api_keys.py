@@ -4,7 +4,8 @@ How a key opens a door is keys.py's matter. The row of a key that has ended stay
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy import func, insert, or_, select, update
@@ -29,8 +30,12 @@ class ApiKeys:
         self._db, self._keys, self._clock = db, keys, clock
 
     async def create(self, tenant: str, request: wire.ApiKeyRequest) -> wire.NewApiKey:
-        """A new key. Raises `conflict` (reason `keys`) where the tenant has as many as it may."""
-        async with self._db.transaction() as tx:
+        """A new key. Raises `invalid` (reason `expires_at`) for one that would be over, `conflict` (reason `keys`)
+        where the tenant has as many as it may."""
+        ends_at = request.expires_at
+        if ends_at is not None and ends_at <= self._clock.now_at():
+            raise AlcoveError("invalid", "this key would be over", reason="expires_at")
+        async with self._transaction(tenant) as tx:
             await self._check_room(tx, tenant)
             made = await self._insert(tx, tenant, request.model_dump())
         await self._keys.refresh([tenant])
@@ -46,16 +51,19 @@ class ApiKeys:
     async def rotate(self, tenant: str, key: str) -> wire.NewApiKey:
         """A new key in the place of one, which works for a day more, and counts for as long.
 
-        Raises `not_found`, `conflict` (reason `ended`, or `keys` where there are as many as there may be).
+        Raises `not_found`, `conflict` (reason `ended`; `rotated` where it has a successor, which lasts as long as
+        it would have; or `keys` where there are as many as there may be).
         """
-        async with self._db.transaction() as tx:
+        async with self._transaction(tenant) as tx:
             old = await self._find(tx, tenant, key)
-            now_at = self._clock.now_at()
-            if old["revoked_at"] is not None or (old["expires_at"] or now_at + 1) <= now_at:
+            now_at, until_at = self._clock.now_at(), old["expires_at"]
+            if old["revoked_at"] is not None or (until_at is not None and until_at <= now_at):
                 raise AlcoveError("conflict", "this key has ended", reason="ended")
+            if await tx.row(select(api_key.c.id).where(api_key.c.replaces == key)) is not None:
+                raise AlcoveError("conflict", "this key has a successor already", reason="rotated")
             await self._check_room(tx, tenant)
             same = {**old, "models": _models(old), "replaces": key}
-            ends_at = min(now_at + OVERLAP_MS, old["expires_at"] or now_at + OVERLAP_MS)
+            ends_at = min(now_at + OVERLAP_MS, 2**53 if until_at is None else until_at)
             await tx.execute(update(api_key).where(api_key.c.id == key).values(expires_at=ends_at))
             made = await self._insert(tx, tenant, same)
         await self._keys.refresh([tenant])
@@ -63,7 +71,7 @@ class ApiKeys:
 
     async def revoke(self, tenant: str, key: str) -> wire.ApiKey:
         """Ends a key; again: no change. Raises `not_found`."""
-        async with self._db.transaction() as tx:
+        async with self._transaction(tenant) as tx:
             found = await self._find(tx, tenant, key)
             if found["revoked_at"] is None:
                 found["revoked_at"] = self._clock.now_at()
@@ -75,6 +83,13 @@ class ApiKeys:
                 await changes.note(tx, "key", tenant)
         await self._keys.refresh([tenant])
         return _shown(found)
+
+    @asynccontextmanager
+    async def _transaction(self, tenant: str) -> AsyncIterator[Transaction]:
+        """One change of a tenant's keys at a time: they are counted before one is made."""
+        async with self._db.transaction() as tx:
+            await tx.alone(f"api_key/{tenant}")
+            yield tx
 
     async def _check_room(self, tx: Transaction, tenant: str) -> None:
         """Raises `conflict` (reason `keys`) where as many keys work as may. One that has ended takes no place."""

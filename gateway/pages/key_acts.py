@@ -22,6 +22,10 @@ router = APIRouter(
 _HOME = "/account/keys"
 _DAY_MS = 86_400_000
 _LASTS = {"30": 30, "90": 90, "365": 365}
+_NOT_ROTATED = {
+    "rotated": "This key was rotated already. The key in its place is in the list.",
+    "keys": "You have as many keys as there may be. End one first.",
+}
 
 
 @router.post("/programs")
@@ -52,7 +56,8 @@ async def rotate(request: Request, person: Person, key: str) -> Response:
     except AlcoveError as error:
         if error.code != "conflict":
             raise
-        return see_other(request, _HOME, error="This key has ended. Make a new one.")
+        why = _NOT_ROTATED.get(error.reason or "", "This key has ended. Make a new one.")
+        return see_other(request, _HOME, error=why)
     await _audit(request, person, "api_key.rotated", after=f"{made.name} (…{made.hint})")
     return await show(request, person, fresh=made)
 

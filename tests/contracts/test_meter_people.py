@@ -37,6 +37,9 @@ async def test_key_for_a_program_is_told_once_rotated_and_ended(meter: MeterClie
     assert (listed.name, listed.hint, listed.models) == ("laptop", made.key[-4:], ["anthropic/*"])
     second = await meter.rotate_api_key(tenant, made.id)
     assert (second.name, second.replaces, second.models) == ("laptop", made.id, ["anthropic/*"])
+    with pytest.raises(AlcoveError) as again:
+        await meter.rotate_api_key(tenant, made.id)
+    assert (again.value.code, again.value.reason) == ("conflict", "rotated")
     newest, oldest = await meter.api_keys(tenant)
     assert (newest.id, oldest.id) == (second.id, made.id)
     assert oldest.expires_at is not None, "the old one works on, but not for ever"

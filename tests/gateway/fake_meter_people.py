@@ -112,6 +112,8 @@ class People:
             old = self._find(tenant, key)
             if old.revoked_at is not None:
                 raise AlcoveError("conflict", "this key has ended", reason="ended")
+            if any(key == other.replaces for other in self.api_keys[tenant]):
+                raise AlcoveError("conflict", "this key has a successor already", reason="rotated")
             asked = wire.ApiKeyRequest(name=old.name, expires_at=old.expires_at, models=old.models)
             made = make(tenant, asked, key)
             self._put(tenant, old.model_copy(update={"expires_at": made.created_at + DAY_MS}))

@@ -124,6 +124,12 @@ async def test_rotated_key_works_on_beside_the_new_one_until_it_is_over(gateway:
     assert "Replaced" in page.text
     assert page.text.count("/rotations") == 1, "what was replaced is not rotated again"
     assert (ADA, "api_key.rotated") in await _audited(gateway)
+    again = await ada.submit(
+        f"/account/keys/programs/{old.id}/rotations"
+    )  # of a page that stood open
+    assert (again.status, again.location) == (303, "/account/keys")
+    assert "rotated already" in (await ada.visit("/account/keys")).text
+    assert len(gateway.meter.people.api_keys[theirs]) == 2
 
 
 async def test_own_key_can_be_taken_back_when_its_provider_is_off(gateway: Gateway) -> None:

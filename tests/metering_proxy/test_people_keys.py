@@ -139,6 +139,48 @@ async def test_rotations_make_no_more_keys_than_there_may_be(
     assert (await timed.client.rotate_api_key(tenant.id, key.id)).replaces == key.id
 
 
+async def test_key_is_rotated_once_and_its_successor_lasts_as_long_as_it_would_have(
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    tenant, ends_at = await timed.tenant(), clock.now_at() + 90 * 86_400_000
+    request = wire.ApiKeyRequest(name="laptop", expires_at=ends_at)
+    first = await timed.client.create_api_key(tenant.id, request)
+    second = await timed.client.rotate_api_key(tenant.id, first.id)
+    with pytest.raises(
+        AlcoveError
+    ) as caught:  # whoever has lost the answer rotates what is in the list
+        await timed.client.rotate_api_key(tenant.id, first.id)
+    assert (caught.value.code, caught.value.reason) == ("conflict", "rotated")
+    third = await timed.client.rotate_api_key(tenant.id, second.id)
+    assert (second.expires_at, third.expires_at) == (ends_at, ends_at)
+    ends = {key.id: key.expires_at for key in await timed.client.api_keys(tenant.id)}
+    day_later = clock.now_at() + api_keys.OVERLAP_MS
+    assert ends == {first.id: day_later, second.id: day_later, third.id: ends_at}
+
+
+async def test_overlap_does_not_prolong_a_key_that_ends_sooner(
+    timed: House, scripted: ScriptedProvider, clock: FakeClock
+) -> None:
+    tenant, ends_at = await timed.tenant(), clock.now_at() + 60_000
+    request = wire.ApiKeyRequest(name="guest", expires_at=ends_at)
+    old = await timed.client.create_api_key(tenant.id, request)
+    new = await timed.client.rotate_api_key(tenant.id, old.id)
+    assert new.expires_at == ends_at
+    assert {key.expires_at for key in await timed.client.api_keys(tenant.id)} == {ends_at}
+
+
+@pytest.mark.parametrize("before_ms", [0, 1, 10**9])
+async def test_key_that_would_be_over_is_not_made(
+    timed: House, scripted: ScriptedProvider, clock: FakeClock, before_ms: int
+) -> None:
+    tenant = await timed.tenant()
+    over = wire.ApiKeyRequest(name="guest", expires_at=max(0, clock.now_at() - before_ms))
+    with pytest.raises(AlcoveError) as caught:
+        await timed.client.create_api_key(tenant.id, over)
+    assert (caught.value.code, caught.value.reason) == ("invalid", "expires_at")
+    assert await timed.client.api_keys(tenant.id) == []
+
+
 async def test_last_use_is_told_of_the_key_that_opened_its_door(
     timed: House, scripted: ScriptedProvider, clock: FakeClock
 ) -> None:
