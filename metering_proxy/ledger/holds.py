@@ -63,14 +63,17 @@ def columns(target: Target) -> dict[str, str | int]:
 
 
 def _fit(op: Reserve, left: Sequence[int], granted: int) -> tuple[int, Window | None]:
-    """The token limit that every window can bear, or the first window that cannot bear the least of it."""
+    """The token limit that every window can bear, or, of those that cannot bear the least of it, the one that ends
+    last: who tries again before that is refused again."""
     limit = op.wanted
+    short: Window | None = None
     for window, has in zip(op.windows, left, strict=True):
         fits = _affordable(op, window, has, granted, limit)
-        if fits < op.least:
-            return fits, window
-        limit = fits
-    return limit, None
+        if fits >= op.least:
+            limit = fits
+        elif short is None or window.ends_at > short.ends_at:
+            short = window
+    return limit, short
 
 
 def _refused(tx: Tx, op: Reserve, short: Window) -> Refused:

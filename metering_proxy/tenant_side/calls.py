@@ -78,10 +78,11 @@ class Calls:
         self, exchange: Exchange, wire: Wire, named: str, key: Key, call_id: str
     ) -> Call:
         """Reads a request and holds for it. Nothing else keeps its body: it may be large, and the call long."""
-        standing = self._tenants.standing(key.tenant)
-        standing.admit()
+        self._tenants.standing(key.tenant).admit()
         headers.check_unpacked(exchange)
         body = await exchange.body()
+        standing = self._tenants.standing(key.tenant)  # by now: a body may take two minutes to come
+        standing.admit()
         began_s, started_at = time.perf_counter(), self._clock.now_at()
         content_type = ", ".join(
             exchange.headers("content-type")
@@ -135,11 +136,17 @@ class Calls:
         )
 
     async def _hold(
-        self, agreed: Terms, others: Sequence[Terms], wire: Wire, key: Key, call_id: str
+        self, agreed: Terms, others: list[Terms], wire: Wire, key: Key, call_id: str
     ) -> Hold:
+        """Holds for whichever may answer. Where that is too much, those of `others` that may cost more than the
+        model called are taken out of them, and what is left is held for."""
         op = reserve_op(agreed, wire.name, key.tenant, call_id, others)
         try:
             answer = await self._ledger.reserve(op)
+            if isinstance(answer, Refused) and any(one.may_exceed(agreed) for one in others):
+                others[:] = [one for one in others if not one.may_exceed(agreed)]
+                op = reserve_op(agreed, wire.name, key.tenant, call_id, others)
+                answer = await self._ledger.reserve(op)
             if isinstance(answer, Refused):
                 raise refused(answer, op, agreed.limit_member)
         except BaseException:

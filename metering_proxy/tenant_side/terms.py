@@ -40,6 +40,13 @@ class Terms:
         """Whether the tenant is charged; not where the provider has its own key and bills it itself."""
         return self.payer == OPERATOR
 
+    def may_exceed(self, other: "Terms") -> bool:
+        """Whether it may come to a larger charge, or to more tokens, than on the terms of `other`."""
+        mine, theirs = self.bound, other.bound
+        return mine.charge_nanos(self.wanted) > theirs.charge_nanos(other.wanted) or (
+            mine.tokens(self.wanted) > theirs.tokens(other.wanted)
+        )
+
     @property
     def breaker(self) -> Key:
         """Whose failures are counted together: a key of the tenant's own has its own troubles."""
