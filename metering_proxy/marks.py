@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, select, true, update
+from sqlalchemy import ColumnElement, RowMapping, and_, select, true, update
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database, sql
@@ -60,11 +60,13 @@ class Marks:
                 await tx.execute(_SET, {**named, "at": at, "told_at": None})
 
     def _reached(self, window: RowMapping, now_at: int) -> Iterator[Mark]:
-        account, kind, start_at = window["account"], window["kind"], window["start_at"]
-        limit = self._limit(account, kind, start_at, now_at)
-        if limit is not None and limit < NO_LIMIT:
-            for percent in moves.passed(window["spent"], limit):
-                yield account, kind, start_at, percent
+        for percent in self._passed(window, now_at):
+            yield window["account"], window["kind"], window["start_at"], percent
+
+    def _passed(self, window: RowMapping, now_at: int) -> list[int]:
+        """The marks that a window's use has reached by the limit of now; none where it is not what counts now."""
+        limit = self._limit(window["account"], window["kind"], window["start_at"], now_at)
+        return [] if limit is None or limit >= NO_LIMIT else moves.passed(window["spent"], limit)
 
     async def tell(self) -> None:
         """Looks at those whose limits may be others by now, then counts and logs the marks that nobody has told of
@@ -89,7 +91,12 @@ class Marks:
     async def listed(self, least: int) -> wire.TenantMarks:
         """Each tenant's highest mark of `least` percent or more in the windows that run, by tenant."""
         now_at = self._clock.now_at()
-        passed = select(mark).where(mark.c.percent >= least, mark.c.start_at > now_at - _LONGEST_MS)
+        its = [mark.c[name] == account_window.c[name] for name in ("account", "kind", "start_at")]
+        passed = (
+            select(mark, account_window.c.spent)
+            .join(account_window, and_(*its))
+            .where(mark.c.percent >= least, mark.c.start_at > now_at - _LONGEST_MS)
+        )
         async with self._db.read() as reading:
             rows = await reading.rows(passed.order_by(mark.c.account, mark.c.percent))
         return wire.TenantMarks(marks=self._highest(rows, now_at))
@@ -97,7 +104,7 @@ class Marks:
     def _highest(self, rows: Sequence[RowMapping], now_at: int) -> list[wire.TenantMark]:
         found: dict[str, wire.TenantMark] = {}
         for row in rows:
-            if self._limit(row["account"], row["kind"], row["start_at"], now_at) is not None:
+            if row["percent"] in self._passed(row, now_at):
                 found[row["account"]] = wire.TenantMark(
                     tenant=row["account"],
                     kind=row["kind"],

@@ -8,6 +8,7 @@ from sqlalchemy import RowMapping, Select, and_, func, literal_column, or_, sele
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading
 from metering_proxy import grants, wire
+from metering_proxy.ledger import moves
 from metering_proxy.models import account_window, credit_grant, entry, mark, reservation
 from metering_proxy.plans import NO_LIMIT, Limit
 from metering_proxy.tenants import Standing, Tenants
@@ -91,13 +92,20 @@ async def _limits(
 
 
 async def _marks(reading: Reading, account: str, limits: list[wire.LimitState]) -> list[wire.Mark]:
+    """The marks that use has passed of the limits as they are now: one may have been raised since."""
     rows = await reading.rows(
         select(mark).where(
             mark.c.account == account, mark.c.start_at.in_({one.starts_at for one in limits})
         )
     )
-    now = {(limit.kind, limit.starts_at) for limit in limits}
-    found = [_mark(row) for row in rows if (row["kind"], row["start_at"]) in now]
+    now = {(limit.kind, limit.starts_at): limit for limit in limits}
+    found = []
+    for row in rows:
+        limit = now.get((row["kind"], row["start_at"]))
+        if limit is None or limit.limit is None:
+            continue
+        if row["percent"] in moves.passed(limit.spent, limit.limit):
+            found.append(_mark(row))
     return sorted(found, key=lambda one: (one.kind, one.percent))
 
 

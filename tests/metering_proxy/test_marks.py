@@ -103,6 +103,38 @@ async def test_tenants_that_passed_a_mark_are_listed_while_its_window_runs(
     assert await timed.client.all_marks() == []
 
 
+# Of a month in which 1,100,000 was charged and 50, 80 and 95 % of 1,100,000 were passed.
+@pytest.mark.parametrize(
+    ("limit_nanos", "shown"),
+    [
+        (1_100_000, [50, 80, 95]),
+        (1_157_895, [50, 80]),
+        (1_375_000, [50, 80]),
+        (1_375_001, [50]),
+        (2_200_000, [50]),
+        (2_200_001, []),
+        (20_000_000_000, []),
+        (None, []),
+        (500_000, [50, 80, 95]),
+    ],
+)
+async def test_mark_is_shown_while_use_is_past_it_by_the_limit_of_now(
+    house: House, scripted: ScriptedProvider, limit_nanos: int | None, shown: list[int]
+) -> None:
+    scripted.always(reply=s.text("x").using(100, 500))
+    await house.connect(scripted)
+    tenant = await house.tenant("free", charge_month_nanos=1_100_000)
+    assert (await tenant.chat(max_tokens=500)).status == 200
+    await house.entries(tenant)
+    now = wire.QuotaOverride(charge_month_nanos=limit_nanos)
+    state = wire.TenantState(plan="free", status="active", version=2, quota=now)
+    await house.client.put_tenant(tenant.id, state)
+    marks = (await house.client.quota(tenant.id)).marks
+    assert [mark.percent for mark in marks] == shown
+    assert [mark.percent for mark in await house.client.all_marks()] == shown[-1:]
+    assert len(await house.client.marks(tenant.id)) == 3, "what happened stays written down"
+
+
 @pytest.mark.thorough
 async def test_mark_is_set_and_told_once_a_window_whoever_looks(both: House) -> None:
     """Four processes settle at the edge of a limit, and all of them tell of marks at the same time."""
