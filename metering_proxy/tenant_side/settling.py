@@ -89,7 +89,7 @@ def settle_op(
         charge_nanos=charge_nanos if charged else 0,
         outcome=outcome,
         estimated=verdict.estimated is not None,
-        response_model=verdict.response_model[:200] if verdict.response_model else None,
+        response_model=_stored(verdict.response_model),
         parts=_parts(verdict) | ({} if failure is None else {"failure": failure}),
     )
 
@@ -129,6 +129,11 @@ def price_of(
     if price is None or other is None or pricing.cost(usage, other) <= pricing.cost(usage, price):
         return price
     return other
+
+
+def _stored(model: str | None) -> str | None:
+    """The provider's name for its model as books can hold it: no text of PostgreSQL has a zero byte in it."""
+    return model[:200].replace("\0", "\ufffd") if model else None
 
 
 def _parts(verdict: Verdict) -> dict[str, int | str]:

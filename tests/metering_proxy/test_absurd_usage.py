@@ -39,6 +39,35 @@ async def test_call_is_estimated_and_settled_when_its_usage_is_absurd(
     assert (await both.verdict()).whole
 
 
+_NAMES = (
+    (b'"a\\u0000b"', "a\ufffdb"),
+    (b'"\\u0000"', "\ufffd"),
+    (b'"\\ud800x"', "?x"),
+    (b'"' + "\U0001f600".encode() * 300 + b'"', "\U0001f600" * 200),
+    (b'"x\\ny"', "x\ny"),
+    (b'""', None),
+    (b"5", None),
+    (b'["x"]', None),
+    (b"null", None),
+)
+
+
+async def test_call_is_settled_by_its_usage_whatever_its_provider_calls_the_model(
+    both: House, scripted: ScriptedProvider
+) -> None:
+    await both.connect(scripted)
+    choice = b'[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]'
+    usage = b'{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}'
+    for raw, kept in _NAMES:
+        tenant = await both.tenant("plus")
+        body = b'{"id":"x","model":%b,"choices":%b,"usage":%b}' % (raw, choice, usage)
+        scripted.then(reply=s.recorded(body, "application/json"))
+        assert (await tenant.chat()).body == body
+        [entry] = await both.entries(tenant)
+        assert (entry["response_model"], entry["cost_nanos"]) == (kept, 17_000), raw
+        assert (entry["estimated"], entry["outcome"]) == (0, "complete")
+
+
 async def test_call_beyond_its_hold_is_charged_in_full_when_its_usage_is_possible(
     house: House, scripted: ScriptedProvider
 ) -> None:
