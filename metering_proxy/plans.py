@@ -1,6 +1,7 @@
 """Plans and their limits, read from plans.toml. Which tenant has which plan is tenants.py's matter."""
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ Anchor = Literal["calendar", "rolling"]
 FREE = "free"
 NO_LIMIT = 2**62
 MOST = 2**53
+_MOST_PPM = 10**9
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 FILE = Path(__file__).with_name("plans.toml")
 
 
@@ -127,15 +130,15 @@ def _plan(item: dict[str, Any], zone: str, version: str) -> Plan:
         raise ValueError(f"plan {item.get('name')!r}: unknown {', '.join(sorted(unknown))}")
     try:
         return Plan(
-            name=item["name"],
-            title=item["title"],
+            name=_name(item["name"]),
+            title=_title(item["title"]),
             limits={
                 kind: Limit(measure, period, _amount(measure, item[kind]))
                 for kind, (measure, period) in names.items()
                 if kind in item
             },
             concurrent=None if "concurrent" not in item else _natural(item["concurrent"]),
-            markup_ppm=_natural(item.get("markup_ppm", 0)),
+            markup_ppm=_natural(item.get("markup_ppm", 0), most=_MOST_PPM),
             calendar=Calendar(windows.zone(item.get("zone", zone))),
             anchor=_anchor(item.get("anchor", "calendar")),
             version=version,
@@ -147,15 +150,27 @@ def _plan(item: dict[str, Any], zone: str, version: str) -> Plan:
 
 
 def _amount(measure: Measure, value: Any) -> int:
-    amount = money.parse_usd(value) if measure == "charge" else _natural(value)
-    if amount > MOST:
-        raise ValueError(f"{value!r} is more than can be counted")
-    return amount
+    return _natural(money.parse_usd(value) if measure == "charge" else value)
 
 
-def _natural(value: Any) -> int:
+def _name(value: Any) -> str:
+    """The word that rows of tenants and calls hold."""
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ValueError(f"a name is a word of at most 32 letters, digits, - and _, not {value!r}")
+    return value
+
+
+def _title(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"a title is what people read, not {value!r}")
+    return value
+
+
+def _natural(value: Any, *, most: int = MOST) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a whole number from 0 on")
+    if value > most:
+        raise ValueError(f"{value!r} is more than can be counted")
     return value
 
 

@@ -36,6 +36,7 @@ from metering_proxy.tenants import Tenants
 
 GROUPS = ("day", "model", "tenant", "provider", "payer")
 _MOST_DAYS = 400
+_LATEST_AT = 2**47  # in the year 6429: the calendar that days are found in has an end
 _COLUMNS = {
     "model": entry.c.model,
     "tenant": entry.c.account,
@@ -150,7 +151,7 @@ def _grouped(
 
 
 def _days(from_at: int, to_at: int, tz: tzinfo) -> CTE:
-    if not 0 <= from_at < to_at or to_at - from_at > _MOST_DAYS * 86_400_000:
+    if not 0 <= from_at < to_at <= min(_LATEST_AT, from_at + _MOST_DAYS * 86_400_000):
         raise AlcoveError(
             "invalid",
             f"a period has a beginning, an end, and at most {_MOST_DAYS} days",

@@ -5,6 +5,7 @@ from fastapi import APIRouter, Response
 from infra.kit.clock import Clock
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
+from metering_proxy.api.paths import ModelName
 from metering_proxy.plans import Plans
 from metering_proxy.providers.breakers import Breakers, Trouble
 from metering_proxy.providers.catalog import Catalog
@@ -70,7 +71,7 @@ def router(
         return fallbacks.listed()
 
     @api.put("/fallbacks/{name:path}")
-    async def put_chain(name: str, chain: wire.FallbackTargets) -> wire.Fallback:
+    async def put_chain(name: ModelName, chain: wire.FallbackTargets) -> wire.Fallback:
         known = [model.id for found in await catalog.connections() for model in found.models]
         return await fallbacks.put(name, chain.targets, known)
 

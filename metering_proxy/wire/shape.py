@@ -1,8 +1,12 @@
 """The base of every shape."""
 
+import re
 from typing import get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+
+# No database takes these: a zero byte (PostgreSQL), half of a surrogate pair, which JSON can spell (any).
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Shape(BaseModel):
@@ -28,6 +32,6 @@ class Shape(BaseModel):
     @classmethod
     def _can_be_stored(cls, value: object) -> object:
         texts = value if isinstance(value, list) else [value]
-        if any(isinstance(text, str) and "\0" in text for text in texts):
-            raise ValueError("a text has no zero byte in it")
+        if any(isinstance(text, str) and _UNSTORABLE.search(text) for text in texts):
+            raise ValueError("a text has no zero byte and no half of a character in it")
         return value

@@ -1,7 +1,8 @@
 """Reports: days of the zone that was asked for, sums that SQL made over the whole filter."""
 
+import json
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import combinations, pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,7 +10,7 @@ from sqlalchemy import insert
 
 from infra.kit import ids
 from infra.kit.errors import AlcoveError
-from metering_proxy import models, wire
+from metering_proxy import models, usage, wire
 from metering_proxy.ledger import windows
 from tests.metering_proxy.house import House
 
@@ -122,6 +123,66 @@ async def test_usage_can_be_grouped_by_everything_and_filtered_by_tenant(both: H
     assert (mine.totals.charge_nanos, mine.totals.requests, mine.totals.output_tokens) == (9, 2, 9)
     none = await both.client.usage(**period, group=(), tenant=_C)
     assert none.totals == wire.Sums.model_validate(dict.fromkeys(wire.Sums.model_fields, 0))
+
+
+_MEASURES = (
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "cost_nanos",
+    "charge_nanos",
+)
+_EVERY_GROUPING = [c for n in range(6) for c in combinations(usage.GROUPS, n)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "first", "last"),
+    [
+        ("UTC", "2028-02-28", "2028-03-02"),
+        ("Asia/Kolkata", "2026-12-30", "2027-01-02"),
+        ("Australia/Lord_Howe", "2026-04-04", "2026-04-07"),
+        ("America/St_Johns", "2026-10-31", "2026-11-03"),
+        ("America/Havana", "2027-03-13", "2027-03-16"),
+        ("Pacific/Chatham", "2026-09-26", "2026-09-29"),
+        ("Pacific/Apia", "2011-12-28", "2012-01-02"),
+    ],
+)
+async def test_sums_of_every_grouping_are_the_totals_and_what_the_file_says(
+    both: House, zone: str, first: str, last: str
+) -> None:
+    from_at, to_at = _at(first, zone), _at(last, zone)
+    for n, at in enumerate(range(from_at - 3_600_000, to_at + 3_600_000, 1_800_000)):
+        kind = ("usage", "attempt", "correction_1")[n % 3]
+        sign = -1 if kind == "correction_1" else 1
+        await _spend(
+            both, (_A, _B)[n % 2], at, sign * (n + 7), f"{'pq'[n % 2]}/{'mno'[n % 3]}", kind
+        )
+    lines = b"".join(
+        [p async for p in both.client.export(from_at=from_at, to_at=to_at, form="jsonl")]
+    )
+    entries = [json.loads(line) for line in lines.splitlines()]
+    sums = {name: sum(int(entry[name]) for entry in entries) for name in _MEASURES}
+    sums["requests"] = sum(entry["kind"] == "usage" for entry in entries)
+    assert len(entries) == (to_at - from_at) // 1_800_000
+    for group in _EVERY_GROUPING:
+        report = await both.client.usage(from_at=from_at, to_at=to_at, zone=zone, group=group)
+        for name, total in sums.items():
+            assert getattr(report.totals, name) == total, (group, name)
+            assert sum(getattr(row, name) for row in report.rows) == total, (group, name)
+        keys = [tuple(getattr(row, name) for name in usage.GROUPS) for row in report.rows]
+        assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("late", [2**47 + 1, 253_402_300_800_000, 2**53])
+async def test_days_of_a_year_that_no_calendar_has_are_refused(both: House, late: int) -> None:
+    for zone in ("UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        with pytest.raises(AlcoveError) as caught:
+            await both.client.usage(
+                from_at=late - 86_400_000, to_at=late, zone=zone, group=("day",)
+            )
+        assert (caught.value.code, caught.value.reason) == ("invalid", "period")
+    assert (await both.client.usage(from_at=late - 1, to_at=late, group=("model",))).rows == []
 
 
 @pytest.mark.parametrize(
