@@ -45,12 +45,13 @@ def check(target: Target, rules: Rules, providers: Collection[str]) -> None:
     labels = target.host.split(".")
     if target.address is None and (len(labels) == 1 or labels[-1] in _NEVER):
         raise _refused("egress_private_name", "this name is not one of the public internet")
-    if _among(target.host, providers):
+    inner = carried(target.address)
+    hosts = [target.host] if inner is None else [target.host, str(inner)]
+    if any(_among(host, providers) for host in hosts):
         raise _refused(
             "egress_provider", "a model provider is called through the meter's own paths"
         )
-    inner = carried(target.address)
-    if _among(target.host, rules.deny) or (inner is not None and str(inner) in rules.deny):
+    if any(_among(host, rules.deny) for host in hosts):
         raise _refused("egress_denied", "the plan denies this host")
     if rules.allow and not _among(target.host, rules.allow):
         raise _refused("egress_not_allowed", "the plan does not name this host")

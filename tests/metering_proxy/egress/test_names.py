@@ -13,6 +13,9 @@ ODD = (
     "127.0.0.01:80", "127.0.0.1.1:80", "1.2.3.4.5:80", "256.0.0.1:80", "a.1:80", "a.0x:80", "00:80",
     "[127.0.0.1]:80", "[fe80::1::1]:80", "[a.example]:80", "::1:80", "-a.example:80", "a-.example:80",
     "a..example:80", ".example:80", "a.example..:80", f"{'a' * 64}.example:80", "a" * 254 + ":80",
+    "ex\u00e1mple.org:80", "xn--:80", "ex%61mple.org:80", "a.example:80:80", "1.2.3:80", "1.2.3.0x4:80", "a.08:80",
+    "[::1%25lo]:80", "[::1%lo]:80", "[fe80::1%1]:80", "[2606:4700::1%eth0]:80", "[1::2::3]:80", "[12345::]:80",
+    "--:80", "a.-b:80", "a.b-.c:80", "\uff11\uff12\uff17.0.0.1:80", "127\u30020\u30020\u30021:80",
 )  # fmt: skip
 
 
@@ -70,12 +73,20 @@ def test_host_that_a_resolver_might_read_as_a_number_is_an_address_or_refused(ho
         ("eu.API.model.example.:443", "egress_provider"),
         ("denied.example:443", "egress_denied"),
         ("www.denied.example:443", "egress_denied"),
+        ("93.184.216.34:443", "egress_provider"),
+        ("93.184.216.34.:443", "egress_provider"),
+        ("[64:ff9b::5db8:d822]:443", "egress_provider"),
+        ("[64:ff9b::93.184.216.34]:443", "egress_provider"),
+        ("[64:ff9b:0:0:0:0:5DB8:D822]:443", "egress_provider"),
+        ("LOCALHOST.:443", "egress_private_name"),
+        ("foo.home.arpa:443", "egress_private_name"),
+        ("x.onion:443", "egress_private_name"),
     ],
 )
 def test_host_is_refused_with_its_reason(authority: str, reason: str) -> None:
     plan = Rules(deny=frozenset(("denied.example",)))
     with pytest.raises(AlcoveError) as caught:
-        check(parse(authority), plan, {"api.model.example"})
+        check(parse(authority), plan, {"api.model.example", "93.184.216.34"})
     assert (caught.value.code, caught.value.reason) == ("forbidden", reason)
 
 

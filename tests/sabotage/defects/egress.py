@@ -64,8 +64,8 @@ EGRESS = [
         name="deny-a-provider-by-its-first-name-only",
         why="eu.api.openai.com answers models too, and nobody would meter it",
         file="metering_proxy/egress/names.py",
-        old="    if _among(target.host, providers):\n",
-        new="    if target.host in providers:\n",
+        old="    if any(_among(host, providers) for host in hosts):\n",
+        new="    if any(host in providers for host in hosts):\n",
         tests=(_NAMES,),
     ),
     Defect(
