@@ -9,11 +9,9 @@ from metering_proxy import wire
 from metering_proxy.pricing import Price
 from metering_proxy.providers.connections import Connection, Model
 from metering_proxy.providers.detection import Detection
-from metering_proxy.providers.fallbacks import Fallbacks
+from metering_proxy.providers.fallbacks import DEFAULT, Fallbacks
 from metering_proxy.providers.providers import Providers
 from metering_proxy.wires.wire import Kind, Shape
-
-DEFAULT = "default"
 
 
 @value

@@ -13,6 +13,9 @@ from infra.kit.errors import AlcoveError
 from metering_proxy import changes, wire
 from metering_proxy.models import fallback
 
+# The name of the model that an admin made the default.
+DEFAULT = "default"
+
 
 class Fallbacks:
     """Every chain by its name, in small letters."""
@@ -63,6 +66,9 @@ class Fallbacks:
 
 def _check(name: str, targets: Sequence[str], known: Sequence[str]) -> None:
     there_are = {id.lower() for id in known}
+    short = {id.partition("/")[2] for id in there_are}
+    if targets and name not in there_are and (name in short or name == DEFAULT):
+        raise _field("another model answers to this name: name it with its provider", "name")
     for target in targets:
         if target not in there_are:
             raise _field(f"there is no model {target!r}")
@@ -72,5 +78,5 @@ def _check(name: str, targets: Sequence[str], known: Sequence[str]) -> None:
         raise _field("each target once")
 
 
-def _field(problem: str) -> AlcoveError:
-    return AlcoveError("invalid", problem, fields=[{"field": "targets", "problem": problem}])
+def _field(problem: str, name: str = "targets") -> AlcoveError:
+    return AlcoveError("invalid", problem, fields=[{"field": name, "problem": problem}])

@@ -119,11 +119,14 @@ class Door:
         await self._keys.note(tenant, "stranger_key", f"{key.holder} of {key.tenant}")
 
     async def _list(self, exchange: Exchange, key: Key) -> None:
-        """The models that this key may call."""
+        """The models that this key may call. Raises `forbidden` (reasons `suspended`, `deleted`)."""
+        standing = self._tenants.standing(key.tenant)
+        standing.admit()
         models = await self._catalog.listing(self._clock.now_at())
-        plan = self._tenants.standing(key.tenant).plan
         models.data = [
-            model for model in models.data if plan.offers(model.id) and key.offers(model.id)
+            model
+            for model in models.data
+            if standing.plan.offers(model.id) and key.offers(model.id)
         ]
         body = models.model_dump_json().encode()
         await exchange.respond(200, [("content-type", "application/json")], body)

@@ -28,7 +28,7 @@ async def _ask(tenant: Tenant, model: str, **more: object) -> tuple[int, str | N
     return answer.status, answer.headers.get("x-alcove-model")
 
 
-# The model called, what follows it, what is left of the month and of the day's tokens, and who is asked if all fail.
+# The model called, what follows it, what is left of the month and of the day's tokens; who is asked if all fail.
 CHAINS = [
     ("free", ["dear"], 0, None, ["free"]),
     ("free", ["dear", "cheap"], 0, None, ["free"]),

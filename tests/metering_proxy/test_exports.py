@@ -48,6 +48,24 @@ async def test_every_entry_stands_there_once_in_order_over_many_pages(both: Hous
     assert [json.loads(line)["request_id"] for line in lines] == [row["request_id"] for row in rows]
 
 
+async def test_file_holds_each_entry_once_though_more_are_written_while_it_is_read(
+    both: House,
+) -> None:
+    before = [{"request_id": ids.ulid(), "started_at": 50} for _ in range(2_100)]
+    await _enter(both, *before)
+    found: list[tuple[str, str]] = []
+    pages = exports.Exports(both.db).entries(account=None, from_at=0, to_at=100, form="jsonl")
+    async for page in pages:
+        rows = [json.loads(line) for line in page.splitlines()]
+        found += [(row["request_id"], row["kind"]) for row in rows]
+        # Before what was read, behind it, and a correction of what was read last.
+        late = [{"started_at": at, "request_id": ids.ulid()} for at in (1, 50, 99)]
+        last = {"request_id": found[-1][0], "started_at": 50, "kind": f"correction_{len(found)}"}
+        await _enter(both, *late, last)
+    assert len(set(found)) == len(found) > len(before)
+    assert {(row["request_id"], "usage") for row in before} <= set(found)
+
+
 async def test_file_holds_what_began_in_the_period_and_belongs_to_the_tenant(house: House) -> None:
     await _enter(
         house,

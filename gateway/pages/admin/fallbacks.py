@@ -34,7 +34,9 @@ async def put(request: Request, person: Admin) -> Response:
             raise AlcoveError("invalid", "Name a model, or an alias of your own.", field="name")
         if len(targets) > _MOST:
             raise AlcoveError("invalid", f"At most {_MOST} models.", field="targets")
-        before = next((f.targets for f in await here.meter.fallbacks() if f.name == name), [])
+        before = next(
+            (f.targets for f in await here.meter.fallbacks() if f.name == name.lower()), []
+        )
         after = await here.meter.put_fallback(name, targets)
     except AlcoveError as error:
         return await _show(request, sent, errors_of(error, "targets", _FIELDS), error.status)
