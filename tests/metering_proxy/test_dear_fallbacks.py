@@ -70,7 +70,7 @@ async def test_dear_model_is_refused_though_its_fallback_could_be_paid_for(
 ) -> None:
     await chained.client.put_fallback("scripted/dear", ["scripted/free"])
     tenant = await chained.tenant("plus", charge_month_nanos=3_000_000)
-    assert await _ask(tenant, "dear") == (402, None)
+    assert await _ask(tenant, "dear") == (413, None)
     assert scripted.requests == []
 
 

@@ -20,25 +20,29 @@ _NOW = datetime(2026, 11, 28, 23, 59, 30, tzinfo=UTC)
 _MINUTE, _DAY, _MONTH = 30, 30, 2 * 86_400 + 30
 """Seconds until the minute, the day and the month end."""
 
+# Limits that have room for one call as below, and for no second one; and one that has room for many.
+_COST, _TOKENS, _ONE, _MANY = 1_300_000, 700, 1, 10**9
 # What is used up, and what its caller is told: status, reason, seconds until it begins anew.
 TOGETHER = [
-    ({"requests_minute": 0}, 429, "requests_minute", _MINUTE),
-    ({"charge_minute_nanos": 0, "charge_month_nanos": 0}, 402, "quota_charge_month", _MONTH),
-    ({"charge_month_nanos": 0, "requests_minute": 0}, 402, "quota_charge_month", _MONTH),
-    ({"tokens_minute": 0, "tokens_month": 0}, 402, "quota_tokens_month", _MONTH),
-    ({"requests_minute": 0, "requests_month": 0}, 402, "quota_requests_month", _MONTH),
-    ({"requests_minute": 0, "tokens_month": 0}, 402, "quota_tokens_month", _MONTH),
-    ({"tokens_day": 0, "charge_month_nanos": 0}, 402, "quota_charge_month", _MONTH),
-    ({"charge_day_nanos": 0, "requests_month": 0}, 402, "quota_requests_month", _MONTH),
-    ({"charge_day_nanos": 0, "tokens_day": 0}, 402, "quota_charge_day", _DAY),
-    ({"charge_month_nanos": 0, "tokens_month": 0}, 402, "quota_charge_month", _MONTH),
-    ({"requests_minute": 0, "concurrent": 0}, 429, "requests_minute", _MINUTE),
-    ({"charge_month_nanos": 0, "concurrent": 0}, 402, "quota_charge_month", _MONTH),
-    ({"charge_minute_nanos": 0, "tokens_minute": 0, "requests_minute": 0}, 429, "requests_minute", _MINUTE),
-    ({"charge_minute_nanos": 0, "tokens_day": 0, "requests_month": 0}, 402, "quota_requests_month", _MONTH),
-    ({"charge_minute_nanos": 600_000, "charge_month_nanos": 0}, 402, "quota_charge_month", _MONTH),
-    ({"charge_minute_nanos": 0, "charge_month_nanos": 600_000_000}, 429, "charge_minute", _MINUTE),
-    ({"charge_minute_nanos": None, "charge_month_nanos": None, "tokens_day": 0}, 402, "quota_tokens_day", _DAY),
+    ({"requests_minute": _ONE}, 429, "requests_minute", _MINUTE),
+    ({"charge_minute_nanos": _COST, "charge_month_nanos": _COST}, 402, "quota_charge_month", _MONTH),
+    ({"charge_month_nanos": _COST, "requests_minute": _ONE}, 402, "quota_charge_month", _MONTH),
+    ({"tokens_minute": _TOKENS, "tokens_month": _TOKENS}, 402, "quota_tokens_month", _MONTH),
+    ({"requests_minute": _ONE, "requests_month": _ONE}, 402, "quota_requests_month", _MONTH),
+    ({"requests_minute": _ONE, "tokens_month": _TOKENS}, 402, "quota_tokens_month", _MONTH),
+    ({"tokens_day": _TOKENS, "charge_month_nanos": _COST}, 402, "quota_charge_month", _MONTH),
+    ({"charge_day_nanos": _COST, "requests_month": _ONE}, 402, "quota_requests_month", _MONTH),
+    ({"charge_day_nanos": _COST, "tokens_day": _TOKENS}, 402, "quota_charge_day", _DAY),
+    ({"charge_month_nanos": _COST, "tokens_month": _TOKENS}, 402, "quota_charge_month", _MONTH),
+    ({"charge_minute_nanos": _COST, "requests_minute": _ONE}, 429, "requests_minute", _MINUTE),
+    ({"charge_minute_nanos": _COST, "tokens_minute": _TOKENS}, 429, "charge_minute", _MINUTE),
+    ({"charge_minute_nanos": _COST, "tokens_day": _TOKENS, "requests_month": _ONE}, 402, "quota_requests_month",
+        _MONTH),
+    ({"charge_minute_nanos": _COST, "charge_month_nanos": _MANY}, 429, "charge_minute", _MINUTE),
+    ({"charge_minute_nanos": _MANY, "charge_month_nanos": _COST}, 402, "quota_charge_month", _MONTH),
+    ({"charge_minute_nanos": None, "charge_month_nanos": None, "tokens_day": _TOKENS}, 402, "quota_tokens_day",
+        _DAY),
+    ({"requests_minute": _ONE, "concurrent": _ONE}, 429, "requests_minute", _MINUTE),
 ]  # fmt: skip
 
 
@@ -55,14 +59,17 @@ async def test_refusal_is_of_the_limit_that_ends_last(
     async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", clock=clock) as house:
         await house.connect(scripted)
         tenant = await house.tenant("free", **quota)
+        scripted.then(reply=s.text("x").using(100, 500))
+        assert (await tenant.chat()).status == 200
+        await house.entries(tenant)
         answer = await tenant.chat()
         assert (answer.status, answer.headers["x-alcove-reason"]) == (status, reason)
         assert int(answer.headers["x-alcove-resets-at"]) == clock.now_at() + seconds * 1000
         assert answer.headers.get("retry-after") == (str(seconds) if status == 429 else None)
         assert answer.headers["x-should-retry"] == "false"
-        assert await house.rows("SELECT * FROM reservation") == []
+        assert len(await house.rows("SELECT * FROM reservation")) == 1
         assert await house.held(tenant) == 0
-    assert scripted.requests == []
+    assert len(scripted.model_requests) == 1
 
 
 async def test_own_key_is_refused_by_rates_and_not_by_money_that_is_used_up(
