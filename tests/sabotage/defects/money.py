@@ -226,8 +226,8 @@ MONEY = [
         name="show-a-mark-for-ever",
         why="who has paid for a larger plan would still read that nearly all of it is used",
         file="metering_proxy/quotas.py",
-        old="    return limit is not None and spent * 100 >= limit * percent\n",
-        new="    return True\n",
+        old='        if row["percent"] in moves.passed(limit.spent, limit.limit):\n',
+        new="        if limit.limit:\n",
         tests=(_MARKS,),
     ),
     Defect(
