@@ -146,7 +146,7 @@ def _thinking(document: Document, limit: int) -> int:
 _COUNTS = ("output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _SPLIT = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 _CACHE = ("cache_creation_input_tokens", "cache_read_input_tokens")
-_TELLING = re.compile(rb'"type"\s*:\s*"(?:message_|error)|"error"\s*:')
+_TELLING = re.compile(rb'"type"\s*:\s*"(?:message_|error)')
 # Where it was served, if that costs as much as anywhere.
 _ANYWHERE = frozenset(("", "global", "not_available"))
 

@@ -13,9 +13,9 @@ Rule = Literal["inside", "outside", "by_total"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """`usage_at`: where a usage object may be, the first that says more than nothing counts. Of `cached_at`,
-    `written_at` and `written_1h_at` (those of the written that live for an hour) the largest counts.
-    `searches_at`: how many searches had a fee.
+    """`usage_at`: where a usage object may be, the first that says more than nothing counts. `cached_at`,
+    `written_at`: names, in the usage or in what it says about its input; the largest counts. `searches_at`: how
+    many searches had a fee.
 
     `reasoning`: whether it is inside or outside of the output, or told by the total; `reasoning_unsure`: what is
     taken, and marked as doubtful, where the total fits neither. `cost_at`: where the provider states the cost, in
@@ -26,25 +26,18 @@ class Dialect:
 
     usage_at: Sequence[str] = ("usage", "choices.0.usage", "x_groq.usage")
     cached_at: Sequence[str] = (
-        "prompt_tokens_details.cached_tokens",
-        "prompt_tokens_details.cached_read_tokens",
-        "prompt_cache_hit_tokens",
         "cached_tokens",
+        "cached_read_tokens",
+        "prompt_cache_hit_tokens",
         "num_cached_tokens",
         "cache_read_input_tokens",
     )
     written_at: Sequence[str] = (
-        "prompt_tokens_details.cache_write_tokens",
-        "prompt_tokens_details.cached_write_tokens",
-        "prompt_tokens_details.cache_creation_tokens",
-        "prompt_tokens_details.cached_creation_tokens",
-        "prompt_tokens_details.cache_creation_input_tokens",
+        "cache_write_tokens",
+        "cached_write_tokens",
+        "cache_creation_tokens",
+        "cached_creation_tokens",
         "cache_creation_input_tokens",
-    )
-    written_1h_at: Sequence[str] = (
-        "prompt_tokens_details.cache_creation_token_details.ephemeral_1h_input_tokens",
-        "prompt_tokens_details.cache_creation.ephemeral_1h_input_tokens",
-        "claude_cache_creation_1_h_tokens",
     )
     searches_at: str = ""
     reasoning: Rule = "by_total"

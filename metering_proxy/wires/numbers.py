@@ -78,6 +78,9 @@ def replace(seen: dict[str, Any], name: str, value: Any) -> None:
 
 def merge(seen: dict[str, Any], usage: dict[str, Any]) -> None:
     """Keeps the counts of a usage that is told again and again, and those in its details."""
+    if not seen:
+        seen.update(usage)
+        return
     for name, value in usage.items():
         before = seen.get(name)
         if isinstance(value, dict) and isinstance(before, dict):

@@ -189,9 +189,9 @@ def _is_error(answer: dict[str, Any]) -> bool:
     """Whether that is no answer but an error, in the ways in which servers say so under a status of 200."""
     if answer.get("error") or answer.get("object") == "error" or answer.get("success") is False:
         return True
-    return (
-        bool(at(answer, "x_groq.error")) or numbers.natural(at(answer, "base_resp.status_code")) > 0
-    )
+    if answer.get("base_resp") and numbers.natural(at(answer, "base_resp.status_code")) > 0:
+        return True
+    return bool(answer.get("x_groq") and at(answer, "x_groq.error"))
 
 
 def _failed(choice: dict[str, Any]) -> bool:
@@ -204,13 +204,14 @@ def _text_bytes(message: Any) -> int:
     if not isinstance(message, dict):
         return 0
     said = [message.get(name) for name in _WORDS]
-    if message.get("audio"):
-        said.append(at(message["audio"], "transcript"))
     calls = message.get("tool_calls")
     functions = [at(call, "function") for call in calls] if isinstance(calls, list) else []
     for function in (*functions, message.get("function_call")):
-        said += [at(function, "name"), at(function, "arguments")]
-    return sum(map(_bytes_of, said))
+        if function:
+            said += [at(function, "name"), at(function, "arguments")]
+    if message.get("audio") is not None:
+        said.append(at(message["audio"], "transcript"))
+    return sum([_bytes_of(part) for part in said if part])
 
 
 def _bytes_of(said: Any) -> int:

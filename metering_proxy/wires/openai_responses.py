@@ -90,9 +90,7 @@ def _searches(document: Document) -> int:
     return most
 
 
-_TELLING = re.compile(
-    rb'"type"\s*:\s*"(?:error|response\.(?:[a-z]+"|output_item\.done))|"error"\s*:\s*[{"]'
-)
+_TELLING = re.compile(rb'"type"\s*:\s*"(?:error|response\.(?:[a-z]+"|output_item\.done))')
 
 
 class _Reader:
@@ -108,8 +106,9 @@ class _Reader:
             return False
         kind = event.get("type")
         if kind in _ENDINGS:
-            self._output(at(event, "response.output"))
-            self._response(event.get("response"))
+            response = event.get("response")
+            self._output(response, words=not at(response, "usage"))
+            self._response(response)
             self.found.finished = self.found.usage is not None
             broken = kind == "response.failed" or at(event, "response.status") == "failed"
             self.found.failed = broken
@@ -126,17 +125,19 @@ class _Reader:
 
     def whole(self, body: bytes) -> None:
         answer = answers.read(body)
-        self._output(at(answer, "output"))
+        self._output(answer, words=True)
         self._response(answer)
         self.found.judge(answer, "output", "usage", "status")
         self.found.failed = self.found.failed or at(answer, "status") == "failed"
         self.found.finished = self.found.usage is not None
 
-    def _output(self, output: Any) -> None:
-        """What the whole response has in it, which may have come in pieces before, or not."""
+    def _output(self, response: Any, *, words: bool) -> None:
+        """What the whole response has in it, which may have come in pieces before, or not: searches, and `words`."""
+        output = at(response, "output")
         items = output if isinstance(output, list) else []
         self.found.searches = max(self.found.searches, sum(map(_is_search, items)))
-        self.found.text_bytes = max(self.found.text_bytes, sum(map(_text_bytes, items)))
+        if words:
+            self.found.text_bytes = max(self.found.text_bytes, sum(map(_text_bytes, items)))
 
     def _begins(self, response: Any) -> None:
         """What it says of itself before it says what was used. Its tier may still be `auto` then."""

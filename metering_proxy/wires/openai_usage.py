@@ -25,7 +25,13 @@ _NAMES = (
     ("completion_tokens", "output_tokens"),
     ("prompt_tokens_details", "input_tokens_details"),
     ("prompt_tokens_details", "input_token_details"),
+    ("prompt_tokens_details", "prompt_token_details"),
     ("completion_tokens_details", "output_tokens_details"),
+)
+_FOR_AN_HOUR = (
+    "prompt_tokens_details.cache_creation_token_details.ephemeral_1h_input_tokens",
+    "prompt_tokens_details.cache_creation.ephemeral_1h_input_tokens",
+    "claude_cache_creation_1_h_tokens",
 )
 _SUMS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens")
 
@@ -44,8 +50,9 @@ def find(answer: dict[str, Any], dialect: Dialect = PLAIN) -> dict[str, Any] | N
     for place in dialect.usage_at:
         usage = at(answer, place)
         if isinstance(usage, dict) and usage:
-            if any(usage.get(name) for name in _SUMS):
-                return usage
+            for name in _SUMS:
+                if usage.get(name):
+                    return usage
             found = found or usage
     return found
 
@@ -64,16 +71,18 @@ def read(
     )
     if prompt is None or (generates and completion is None):
         return None
-    cached, written = _most(usage, dialect.cached_at), _most(usage, dialect.written_at)
-    prompt += _beside(usage, cached + written)
     inside, outside = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    cached = _most(usage, inside, dialect.cached_at)
+    written = _most(usage, inside, dialect.written_at)
+    if cached or written:
+        prompt += _beside(usage, cached + written)
     cached = min(prompt, cached)
     left = prompt - cached
     audio_in = min(left, _uncached(inside, "audio_tokens"))
     audio_cached = min(cached, max(0, natural(at(inside, "audio_tokens")) - audio_in))
     images_in = min(left - audio_in, _uncached(inside, "image_tokens"))
     written = min(left - audio_in - images_in, written)
-    hour = min(written, _most(usage, dialect.written_1h_at)) if written else 0
+    hour = min(written, _for_an_hour(usage)) if written else 0
     completion, reasoning, doubt = _output(usage, prompt, dialect) if generates else (0, 0, None)
     audio_out = min(completion, natural(at(outside, "audio_tokens")))
     images_out = min(completion - audio_out, natural(at(outside, "image_tokens")))
@@ -117,8 +126,14 @@ def _filled(usage: dict[str, Any], *, generates: bool) -> dict[str, Any]:
     return {**usage, "completion_tokens": max(0, total - natural(prompt))}
 
 
-def _most(usage: dict[str, Any], places: Sequence[str]) -> int:
-    return max((natural(at(usage, place)) for place in places), default=0)
+def _most(usage: dict[str, Any], inside: Any, names: Sequence[str]) -> int:
+    """The largest of what stands under these names in a usage, or in what it says about its input."""
+    most = 0
+    for place in (usage, inside) if isinstance(inside, dict) else (usage,):
+        for name in names:
+            if value := place.get(name):
+                most = max(most, natural(value))
+    return most
 
 
 def _beside(usage: dict[str, Any], cached: int) -> int:
@@ -126,8 +141,6 @@ def _beside(usage: dict[str, Any], cached: int) -> int:
 
     The total shows it, unless it shows thoughts beside the output, or that the input is less.
     """
-    if not cached:
-        return 0
     prompt, total = natural(usage["prompt_tokens"]), natural(usage.get("total_tokens"))
     more = total - prompt - natural(usage.get("completion_tokens"))
     shown = more == cached and more != _thoughts(usage)
@@ -135,13 +148,19 @@ def _beside(usage: dict[str, Any], cached: int) -> int:
 
 
 def _thoughts(usage: dict[str, Any]) -> int:
-    told_inside = natural(at(usage, "completion_tokens_details.reasoning_tokens"))
-    return told_inside or natural(usage.get("reasoning_tokens"))
+    outside = usage.get("completion_tokens_details")
+    inside = outside.get("reasoning_tokens") if isinstance(outside, dict) else None
+    return natural(inside) or natural(usage.get("reasoning_tokens"))
 
 
 def written(usage: dict[str, Any]) -> int:
     """How much of the output is told to be text, where that is told."""
     return natural(at(_named(usage), "completion_tokens_details.text_tokens"))
+
+
+def _for_an_hour(usage: dict[str, Any]) -> int:
+    """How much of what was written to the cache lives there for an hour."""
+    return max(natural(at(usage, place)) for place in _FOR_AN_HOUR)
 
 
 def _uncached(details: Any, kind: str) -> int:

@@ -89,7 +89,7 @@ USAGE = [
         name="written-for-an-hour-as-for-minutes",
         why="what a chat writes to the cache for an hour would cost five eighths of its price",
         file="metering_proxy/wires/openai_usage.py",
-        old="hour = min(written, _most(usage, dialect.written_1h_at)) if written else 0",
+        old="hour = min(written, _for_an_hour(usage)) if written else 0",
         new="hour = 0",
         tests=(_CACHE_COSTS,),
     ),
