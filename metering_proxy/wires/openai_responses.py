@@ -132,7 +132,7 @@ class _Reader:
         self.found.finished = self.found.usage is not None
 
     def _output(self, response: Any, *, words: bool) -> None:
-        """What the whole response has in it, which may have come in pieces before, or not: searches, and `words`."""
+        """What the whole response has in it, whether it came in pieces before or not: searches, and `words`."""
         output = at(response, "output")
         items = output if isinstance(output, list) else []
         self.found.searches = max(self.found.searches, sum(map(_is_search, items)))
