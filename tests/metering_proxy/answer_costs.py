@@ -79,9 +79,12 @@ class PricedMeter:
     _connections: dict[str, str] = field(default_factory=dict)
 
     async def entry(
-        self, wire: str, kind: str, body: bytes, content_type: str | None = None, **more: Any
+        self, wire: str, kind: str, body: bytes, *, cut_at: int | None = None
     ) -> dict[str, Any]:
-        """The ledger's entry of a call that is answered with `body`, whose caller got those bytes."""
+        """The ledger's entry of a call that is answered with `body`, whose caller got those bytes.
+
+        `cut_at`: after so many of them the connection to the provider breaks.
+        """
         if kind not in self._connections:
             self._connections[kind] = await self.house.connect(self.scripted, kind)
         path, asked = _PATHS[wire]
@@ -93,12 +96,13 @@ class PricedMeter:
             asked = {"model": named, **({"stream": True} if stream else {}), **asked}
             if not stream:
                 asked.pop("stream_options", None)
-        told = content_type or ("text/event-stream" if stream else "application/json")
+        told = "text/event-stream" if stream else "application/json"
+        reply = s.recorded(body, told)
         tenant = await self.house.tenant("free", charge_month_nanos=None)
         expected = s.on_wire("embeddings") if wire == "embeddings" else s.anything
-        self.scripted.then(expected, reply=s.recorded(body, told))
-        answer = await tenant.post(path, {**asked, **more})
-        assert (answer.status, answer.body) == (200, body), answer.body[:300]
+        self.scripted.then(expected, reply=reply if cut_at is None else reply.dropped_after(cut_at))
+        answer = await tenant.post(path, asked)
+        assert (answer.status, answer.body, answer.cut) == (200, body[:cut_at], cut_at is not None)
         [entry] = await self.house.entries(tenant)
         return entry
 
