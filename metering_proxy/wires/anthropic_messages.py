@@ -52,7 +52,7 @@ class AnthropicMessages:
             limit=limit,
             limit_at="max_tokens",
             floor=_thinking(document, limit) + FLOOR_TOKENS,
-            tier="standard" if document.get("service_tier") == "standard_only" else None,
+            tier=None,  # whatever it asks for, the account may have it served where that costs more
             searches=searches,
             strange=members.strange(document, self.name),
         )

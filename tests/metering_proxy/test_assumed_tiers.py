@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from metering_proxy.pricing import Price, Rates
+from metering_proxy.wires import paths
 from tests import scripted as s
 from tests.metering_proxy.house import House
 from tests.scripted import Reply, ScriptedProvider
@@ -76,3 +78,10 @@ async def test_recovery_of_a_lost_call_estimates_at_the_dearest_tier_it_may_have
     )
     assert [row["output_rate_nanos"] for row in rows] == [10_000_000_000, 20_000_000_000]
     assert rows[1]["input_cost_nanos"] == 2 * rows[0]["input_cost_nanos"] > 0
+
+
+def test_message_is_held_at_the_dearest_place_whatever_tier_it_asks_for() -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": _SAID, "service_tier": "standard_only"}
+    ask = paths.WIRES["anthropic_messages"].read(json.dumps(body).encode())
+    price = Price("p", 0, Rates(1), tiers={"us": Fraction(11, 10)})
+    assert price.dearest_factor(ask.tier) == Fraction(11, 10)
