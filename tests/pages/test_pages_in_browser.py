@@ -213,6 +213,19 @@ async def test_current_place_is_in_sight_on_a_phone(tab: Tab) -> None:
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390, place
 
 
+async def test_no_bar_of_a_chart_covers_an_amount(tab: Tab) -> None:
+    for width in (390, 1280):
+        await tab.page.set_viewport_size({"width": width, "height": 900})
+        for place in ("/usage", "/admin/spend"):
+            page = await tab.go(place)
+            edges = "all => all.map(e => [e.getBoundingClientRect().left, e.getBoundingClientRect().right])"
+            amounts = await page.locator(".chart-plot text[text-anchor=end]").evaluate_all(edges)
+            bars = await page.locator(".chart-plot rect[class^=series]").evaluate_all(edges)
+            assert len(amounts) == 2 and bars
+            assert max(right for _, right in amounts) < min(left for left, _ in bars)
+            assert min(left for left, _ in amounts) >= 0
+
+
 async def test_moments_stand_on_one_line_beside_an_address_that_is_cut(tab: Tab) -> None:
     await tab.page.set_viewport_size({"width": 1280, "height": 800})
     for place in ("audit", "requests"):

@@ -96,6 +96,8 @@ def test_chart_and_its_table_say_the_same(templates: Environment) -> None:
     assert html.count("$1.50") == 4  # the bar's words, its series, and two cells of the table
     (height,) = re.findall(r'class="series-1"[^>]*height="([\d.]+)%"', html)
     assert float(height) == pytest.approx(75)  # of an axis that ends at $2
+    (width,) = re.findall(r'class="series-1"[^>]* width="([\d.]+)%"', html)
+    assert float(width) < 100 / 7  # two days are two bars, not two walls
 
 
 def test_every_template_is_previewed() -> None:
