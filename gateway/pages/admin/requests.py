@@ -13,7 +13,6 @@ from infra.kit.errors import AlcoveError
 router = APIRouter(prefix="/admin/requests", dependencies=[Depends(admin)])
 
 _AWAY = "The meter does not answer just now, so calls cannot be shown."
-_NOBODY = "Nobody has this address, and no call has this number."
 
 
 @router.get("")
@@ -36,7 +35,6 @@ async def listing(request: Request, q: str = "", before: str = "", only: str = "
         "problems": [],
     }
     if asked and tenant is None:
-        context["problems"] = [_NOBODY]
         return await page(request, "admin/requests.html", context)
     try:
         found = await here.meter.requests(tenant=tenant, before=before or None, failed=failed)
