@@ -118,7 +118,7 @@ def bound(reach: Reach, price: Price, markup_ppm: int) -> Bound:
     searches = price.searches_most or 1 if reach.open_searches else reach.searches
     fixed = max(fees(rates, price.paid_searches(searches), 1) for rates in reachable)
     if reach.units:
-        fixed += reach.units * price.unit(reach.unit) * factor
+        fixed += price.for_units(reach.units, reach.unit) * factor
     return Bound(
         input_tokens=reach.input_tokens,
         input_cost=reach.input_tokens * dearest * factor.numerator + math.ceil(fixed * scale),

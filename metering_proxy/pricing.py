@@ -65,7 +65,8 @@ class Price:
 
     `units`: nano-USD of one unit of what is not counted in tokens: `millisecond`, `character`, or an image of one
     kind, `image <quality> <size>`. `search_per`: whether each search is paid, or all of one prompt as one.
-    `searches_most`: how many a request is held for that allows them without saying how many.
+    `searches_most`: how many a request is held for that allows them without saying how many. `units_least`: so
+    many units of a request are paid, if it has fewer.
     """
 
     id: str
@@ -77,6 +78,7 @@ class Price:
     units: Mapping[str, Fraction] = field(default_factory=dict)
     search_per: SearchPer = "search"
     searches_most: int | None = None
+    units_least: int = 0
 
     def rates_for(self, total_input: int) -> Rates:
         """The rates of a request with that much input, cached input included."""
@@ -102,6 +104,10 @@ class Price:
             self.units[name] for name in self.units if name.split()[0] == unit.split()[0]
         ]
         return max(of_its_kind, default=Fraction(0))
+
+    def for_units(self, units: int, unit: str) -> Fraction:
+        """What so many units of one request cost."""
+        return max(units, self.units_least) * self.unit(unit)
 
     def paid_searches(self, searches: int) -> int:
         """How many are paid of so many searches that one request made."""
@@ -245,7 +251,7 @@ def cost(usage: Usage, price: Price) -> Fraction:
     )
     exact, factor = Fraction(tokens, MILLION), price.factor(usage.tier)
     if usage.units:
-        exact += usage.units * price.unit(usage.unit)
+        exact += price.for_units(usage.units, usage.unit)
     if factor is not ONE:
         exact *= factor
     if not usage.web_searches and not usage.requests:

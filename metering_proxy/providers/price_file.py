@@ -29,6 +29,7 @@ _OTHER_RATES = (
 _NEEDED = {"chat": ("input", "output"), "embedding": ("input",)}
 _SEARCHES = ("web_search_per", "web_search_most")
 _UNITS = ("per_image", "per_minute", "per_million_characters")
+_LEAST = "per_minute_least_seconds"
 _MODEL_FIELDS = {
     "provider", "id", "aliases", "kind", "context_tokens", "bound_tokens", "max_output_tokens",
     "image_tokens", "tools", "demo", "default", "profile", "price",
@@ -122,8 +123,10 @@ def _model(item: dict[str, Any]) -> KnownModel:
 
 def _price(model: str, kind: Kind, row: dict[str, Any]) -> Price:
     _check_words(
-        row, {"from", "tiers", "long_context", *_SEARCHES, *_RATES, *_OTHER_RATES, *_UNITS}
+        row, {"from", "tiers", "long_context", _LEAST, *_SEARCHES, *_RATES, *_OTHER_RATES, *_UNITS}
     )
+    if _LEAST in row and ("per_minute" not in row or len(row.keys() & set(_UNITS)) > 1):
+        raise ValueError(f"{_LEAST} is for a price by the minute alone")
     if missing := [name for name in _NEEDED.get(kind, ()) if name not in row]:
         raise ValueError(f'no {missing[0]} in its price, and free is "0"')
     if row.keys().isdisjoint((*_RATES, *_OTHER_RATES, *_UNITS)):
@@ -143,6 +146,7 @@ def _price(model: str, kind: Kind, row: dict[str, Any]) -> Price:
         # What a long request does not say of itself costs what it costs in a short one.
         long_rates=_rates({**row, **long}) if long else None,
         units=_units(row),
+        units_least=1000 * _count(row[_LEAST]) if _LEAST in row else 0,
         **_searches(row),
     )
 

@@ -24,6 +24,19 @@ async def openai_tenant(house: House, scripted: ScriptedProvider) -> Tenant:
     return await house.tenant("free", charge_month_nanos=100_000_000_000)
 
 
+_GROQ = """
+[[model]]
+provider = "groq"
+id = "whisper-large-v3"
+kind = "transcription"
+context_tokens = 448
+[[model.price]]
+from = 2025-01-01
+per_minute = "0.0018"
+per_minute_least_seconds = 10
+"""
+
+
 async def _heard(tenant: Tenant, body: bytes) -> Answer:
     return await tenant.post("/v1/audio/transcriptions", body, content_type=recordings.FORM_TYPE)
 
@@ -179,6 +192,22 @@ async def test_recording_costs_its_seconds(
     assert scripted.requests[-1].body == body
     [entry] = await house.entries(openai_tenant)
     assert (entry["charge_nanos"], entry["estimated"]) == (nanos, 0)
+
+
+@pytest.mark.parametrize(("seconds", "paid_ms"), [(1.5, 10_000), (10.0, 10_000), (12.5, 12_500)])
+async def test_short_recording_costs_the_least_that_is_billed(
+    tmp_path: Path, scripted: ScriptedProvider, seconds: float, paid_ms: int
+) -> None:
+    """genai-prices#578: Groq bills ten seconds at least."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text(_GROQ)
+    scripted.then(reply=Reply(body={"text": "hm"}))
+    async with a_house(tmp_path, f"sqlite:///{tmp_path}/m.db", prices_file=prices) as house:
+        await house.connect(scripted, "groq")
+        tenant = await house.tenant("free", charge_month_nanos=100_000_000_000)
+        await _heard(tenant, recordings.form(recordings.wav(seconds), model="whisper-large-v3"))
+        [entry] = await house.entries(tenant)
+        assert (entry["charge_nanos"], entry["overrun"]) == (paid_ms * 30, 0)
 
 
 async def test_recording_costs_its_tokens_where_the_model_counts_them(

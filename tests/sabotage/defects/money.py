@@ -272,4 +272,12 @@ MONEY = [
         new="            break\n",
         tests=("tests/metering_proxy/test_windows.py",),
     ),
+    Defect(
+        name="forget-the-least",
+        why="a recording of a second would cost a tenth of what the provider bills for it",
+        file="metering_proxy/pricing.py",
+        old="return max(units, self.units_least) * self.unit(unit)",
+        new="return units * self.unit(unit)",
+        tests=("tests/metering_proxy/test_media.py",),
+    ),
 ]
