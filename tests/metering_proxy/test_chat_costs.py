@@ -134,6 +134,26 @@ _NAMES: list[Row] = [
         _PLAIN,
     ),
 ]
+_LATE: list[Row] = [
+    ("OmniRoute#9750", _ANY,
+     chat(word(), {"choices": [{"index": 0, "delta": {}}],
+                   "usage": {**tokens(287, 8, 295), **inside(cached_tokens=256)}}),
+     Usage(input=31, cache_read=256, output=8)),
+    ("otoroshi#178", _ANY,
+     chat(word(""), stop("tool_calls"), {"choices": [], "usage": {"prompt_tokens": 13, "total_tokens": 479,
+                                                                   "completion_tokens": 466}}),
+     Usage(input=13, output=466)),
+    ("opensecret#219", _ANY,
+     chat(*(word(usage=tokens(90, n, 90 + n)) for n in (1, 2, 3)), stop(usage=tokens(90, 4, 94)),
+          used(**inside(cached_tokens=64))), Usage(input=26, cache_read=64, output=4)),
+    ("Containarium#788", _ANY, chat(word(usage=tokens(64, 13, 77)), stop(), used(**tokens(64, 20, 84))),
+     Usage(input=64, output=20)),
+    ("facility#232", "openai", chat(word(), stop(), used(**tokens(1000, 10, 1010), **inside(cached_tokens=900))),
+     Usage(input=100, cache_read=900, output=10)),
+    ("opencode, both thoughts and words", "deepseek",
+     chat(word(), stop("length", usage={**tokens(84, 8, 92), "cached_tokens": 0, "reasoning_tokens": 8})),
+     Usage(input=84, output=8)),
+]  # fmt: skip
 _TIERS: list[Row] = [
     ("tier in capitals", "openai", whole(_USED, service_tier="PRIORITY"), Usage(input=20, output=5,
      tier="priority")),
@@ -195,8 +215,8 @@ _MANGLED: list[Row] = [
 
 @pytest.mark.parametrize(
     "rows",
-    [_NAMES, _TIERS, _MEDIA, _MANGLED],
-    ids=["names", "tiers", "media", "mangled"],
+    [_NAMES, _LATE, _TIERS, _MEDIA, _MANGLED],
+    ids=["names", "late", "tiers", "media", "mangled"],
 )
 async def test_chat_costs_what_it_used(
     tmp_path: Path, scripted: ScriptedProvider, rows: list[Row]
