@@ -27,6 +27,7 @@ from metering_proxy.api import providers as providers_api
 from metering_proxy.api import reports as reports_api
 from metering_proxy.api import tenants as tenants_api
 from metering_proxy.api_keys import ApiKeys
+from metering_proxy.audit import Audit
 from metering_proxy.changes import Changes
 from metering_proxy.egress.egress import Egress
 from metering_proxy.egress.outside import Outside
@@ -35,7 +36,6 @@ from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
 from metering_proxy.ledger.ledger import Ledger
 from metering_proxy.marks import Marks
-from metering_proxy.notes import Notes
 from metering_proxy.own_keys import OwnKeys
 from metering_proxy.providers import price_file
 from metering_proxy.providers.breakers import Breakers
@@ -187,7 +187,7 @@ def create_app(
     )
     for router in (
         tenants_api.router(
-            keys, listeners, tenants, Quotas(db, tenants, now), Grants(db, now), marks, Notes(db)
+            keys, listeners, tenants, Quotas(db, tenants, now), Grants(db, now), marks, Audit(db)
         ),
         keys_api.router(ApiKeys(db, keys, now), own_keys, upstreams, now),
         reports_api.router(

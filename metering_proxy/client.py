@@ -57,13 +57,14 @@ class MeterClient:
         answer = await self._service.call("GET", f"/tenants/{tenant}/marks")
         return wire.Marks.model_validate(answer).marks
 
-    async def notes(
+    async def audit(
         self, *, tenant: str | None = None, before: str | None = None, limit: int = 50
-    ) -> wire.Notes:
-        """What the meter noted of a tenant or of all, newest first; `before` is an answer's `next`."""
+    ) -> wire.AuditPage:
+        """The audit of a tenant or of all, newest first; `before` is an answer's `next`."""
         params: dict[str, str | int] = {"limit": limit}
         params |= {k: v for k, v in (("tenant", tenant), ("before", before)) if v is not None}
-        return wire.Notes.model_validate(await self._service.call("GET", "/audit", params=params))
+        answer = await self._service.call("GET", "/audit", params=params)
+        return wire.AuditPage.model_validate(answer)
 
     async def all_marks(self, percent: int = 50) -> list[wire.TenantMark]:
         """Each tenant's highest mark of at least `percent`, in the windows that run."""

@@ -13,8 +13,8 @@ from infra.kit import ids
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading
 from infra.kit.errors import AlcoveError
-from metering_proxy import changes
-from metering_proxy.models import api_key, audit, instance_key
+from metering_proxy import audit, changes
+from metering_proxy.models import api_key, instance_key
 
 PREFIX = "alcove-"
 
@@ -145,14 +145,11 @@ class Keys:
             await changes.note(tx, "key", tenant)
         await self.refresh([tenant])
 
-    async def note(self, tenant: str, what: str, detail: str) -> None:
-        """Writes an audit row about a tenant's listener."""
+    async def audit_stranger(self, tenant: str, key: Key) -> None:
+        """Writes down that another tenant's key was shown at this tenant's door."""
+        now_at, detail = self._clock.now_at(), f"{key.holder} of {key.tenant}"
         async with self._db.transaction() as tx:
-            await tx.execute(
-                insert(audit).values(
-                    id=ids.ulid(), at=self._clock.now_at(), tenant=tenant, what=what, detail=detail
-                )
-            )
+            await audit.record(tx, at=now_at, tenant=tenant, what="stranger_key", detail=detail)
 
     def _know(self, keys: Collection[Key]) -> None:
         for key in keys:

@@ -11,15 +11,13 @@ from typing import Any, cast
 
 from sqlalchemy import RowMapping, insert, select, update
 
-from infra.kit import ids
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Transaction
 from infra.kit.errors import AlcoveError
 from infra.kit.value import value
-from metering_proxy import changes, wire
+from metering_proxy import audit, changes, wire
 from metering_proxy.ledger.ops import Window
 from metering_proxy.ledger.windows import Spans
-from metering_proxy.models import audit
 from metering_proxy.models import tenant as table
 from metering_proxy.plans import FREE, NO_LIMIT, Limit, Plan, Plans
 
@@ -200,8 +198,8 @@ class Tenants:
         if was == now:
             return
         detail = json.dumps({"version": state.version, "was": was, "now": now})
-        row = {"id": ids.ulid(), "at": self._clock.now_at(), "tenant": tenant, "detail": detail}
-        await tx.execute(insert(audit).values(what="quota_override", **row))
+        now_at = self._clock.now_at()
+        await audit.record(tx, at=now_at, tenant=tenant, what="quota_override", detail=detail)
 
     def _standing(self, row: dict[str, Any]) -> Standing:
         quota = wire.QuotaOverride.model_validate(json.loads(row["quota"]))

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Query, Response
 from infra.kit.errors import AlcoveError
 from metering_proxy import wire
 from metering_proxy.api.paths import Name, TenantId, Whose
+from metering_proxy.audit import Audit
 from metering_proxy.grants import Grants
 from metering_proxy.keys import Keys
 from metering_proxy.marks import Marks
-from metering_proxy.notes import Notes
 from metering_proxy.quotas import Quotas
 from metering_proxy.tenant_side.listeners import Listeners
 from metering_proxy.tenants import Tenants
@@ -23,7 +23,7 @@ def router(
     quotas: Quotas,
     grants: Grants,
     marks: Marks,
-    notes: Notes,
+    audit: Audit,
 ) -> APIRouter:
     """The routes."""
     api = APIRouter()
@@ -71,12 +71,12 @@ def router(
         return await marks.listed(percent)
 
     @api.get("/audit")
-    async def noted(
+    async def audited(
         tenant: Whose = None,
         before: Annotated[str | None, Query(pattern=r"^[0-9a-zA-Z]{1,32}$")] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    ) -> wire.Notes:
-        return await notes.listed(tenant, before, limit)
+    ) -> wire.AuditPage:
+        return await audit.listed(tenant, before, limit)
 
     @api.get("/tenants/{tenant}/grants")
     async def listed(tenant: TenantId) -> wire.Grants:

@@ -116,7 +116,7 @@ class Door:
             return
         self._audited_at[tenant] = now_at
         _log.warning("stranger's key", extra={"key_of": key.tenant})
-        await self._keys.note(tenant, "stranger_key", f"{key.holder} of {key.tenant}")
+        await self._keys.audit_stranger(tenant, key)
 
     async def _list(self, exchange: Exchange, key: Key) -> None:
         """The models that this key may call. Raises `forbidden` (reasons `suspended`, `deleted`)."""

@@ -226,8 +226,8 @@ class OwnKeys(Shape):
     keys: list[OwnKey]
 
 
-class Note(Shape):
-    """Something that an operator wants to find later: `stranger_key`, `quota_override`. `detail`: text or JSON."""
+class AuditRow(Shape):
+    """What an operator may have to find again: `stranger_key`, `quota_override`. `detail`: text or JSON."""
 
     id: str
     at: int
@@ -236,8 +236,8 @@ class Note(Shape):
     detail: str
 
 
-class Notes(Shape):
-    """Notes, newest first. `next`: what to ask for `before` to go on; null at the end."""
+class AuditPage(Shape):
+    """Rows of the audit, newest first. `next`: what to ask for `before` to go on; null at the end."""
 
-    rows: list[Note]
+    rows: list[AuditRow]
     next: str | None

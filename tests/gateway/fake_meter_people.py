@@ -28,7 +28,7 @@ class People:
         self.grants: dict[str, Grant] = {}
         self.marks: dict[str, list[wire.Mark]] = {}
         self.refused_keys: set[str] = set()
-        self.notes: list[wire.Note] = []
+        self.audit: list[wire.AuditRow] = []
         self.egress_records: dict[str, wire.EgressRecord] = {}
         self.tried: list[str] = []
 
@@ -58,10 +58,10 @@ class People:
         @app.get("/audit")
         async def audit(tenant: str | None = None, before: str | None = None) -> Any:
             noted(f"audit {tenant}")
-            rows = [n for n in self.notes if tenant in (None, n.tenant)]
+            rows = [n for n in self.audit if tenant in (None, n.tenant)]
             rows = [n for n in rows if before is None or n.id < before]
             more = len(rows) > 50
-            return wire.Notes(rows=rows[:50], next=rows[49].id if more else None)
+            return wire.AuditPage(rows=rows[:50], next=rows[49].id if more else None)
 
         @app.get("/tenants/{tenant}/egress/record")
         async def record(tenant: str) -> Any:

@@ -97,8 +97,8 @@ async def test_what_the_meter_noted_is_found_there_too(gateway: Gateway) -> None
         ("c" * 16, "quota_override"),
         ("c" * 16, "new_one"),
     ):
-        note = wire.Note(id=ids.ulid(), at=NOTED_AT, tenant=tenant, what=what, detail="{<b>}")
-        gateway.meter.people.notes.insert(0, note)
+        note = wire.AuditRow(id=ids.ulid(), at=NOTED_AT, tenant=tenant, what=what, detail="{<b>}")
+        gateway.meter.people.audit.insert(0, note)
     every = _rows((await root.visit("/admin/audit?by=meter")).text)
     assert len(every) == 3
     assert "new one" in every[0]

@@ -71,7 +71,7 @@ async def test_newest_decision_stands_and_each_that_counted_is_written_down(
     await asyncio.gather(*(_tenant(both, n) for n in range(_AT_ONCE)))
     kept = both.meter.tenants.standing(_A)
     assert (kept.version, kept.limit("requests_day")) == (_AT_ONCE - 1, _AT_ONCE - 1)
-    rows = (await both.client.notes(tenant=_A)).rows
+    rows = (await both.client.audit(tenant=_A)).rows
     assert len({row.detail for row in rows}) == len(rows) >= 1
 
 

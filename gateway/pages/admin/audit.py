@@ -71,7 +71,7 @@ async def _done(here: Parts, tenant: str | None, before: str, context: dict[str,
 async def _noted(here: Parts, tenant: str | None, before: str, context: dict[str, Any]) -> None:
     """What the meter noted, in the same shape."""
     try:
-        found = await here.meter.notes(tenant=tenant, before=before or None)
+        found = await here.meter.audit(tenant=tenant, before=before or None)
     except AlcoveError:
         context["problems"] = [_AWAY]
         return
