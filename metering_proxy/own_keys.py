@@ -11,13 +11,12 @@ from sqlalchemy import ColumnElement, RowMapping, delete, insert, select
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading
-from infra.kit.errors import AlcoveError
+from infra.kit.errors import AlcoveError, field_error
 from infra.kit.seal import Sealer
 from metering_proxy import changes, wire
 from metering_proxy.models import own_key
 from metering_proxy.providers.catalog import Route
 from metering_proxy.providers.connections import Connection
-from metering_proxy.providers.kinds import field
 from metering_proxy.providers.providers import Providers
 from metering_proxy.tenant_side.terms import OPERATOR, TENANT
 
@@ -121,7 +120,7 @@ class OwnKeys:
 def _checked(key: str) -> str:
     text = key.strip()
     if not text.isascii() or not text.isprintable() or " " in text or len(text) < 8:
-        raise field("key", "a key has at least eight characters, no spaces, no special ones")
+        raise field_error("key", "a key has at least eight characters, no spaces, no special ones")
     return text
 
 

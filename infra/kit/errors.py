@@ -82,3 +82,8 @@ def from_response(status: int, body: object) -> AlcoveError:
             return AlcoveError(code, message, **named)
     fallback = _CODES.get(status, "invalid" if 400 <= status < 500 else "bad_gateway")
     return AlcoveError(fallback, f"the service answered HTTP {status} without saying why")
+
+
+def field_error(field: str, problem: str) -> AlcoveError:
+    """`invalid`, for one field of a form: `details.fields` says which, and what is wrong with it."""
+    return AlcoveError("invalid", problem, fields=[{"field": field, "problem": problem}])

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, delete, insert, select
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database
-from infra.kit.errors import AlcoveError
+from infra.kit.errors import AlcoveError, field_error
 from infra.kit.seal import Sealer
 from metering_proxy import wire
 from metering_proxy.egress import names
@@ -42,7 +42,7 @@ class Connections:
     ) -> wire.TokenConnection:
         """Seals a token for an origin, in the place of one before it. Raises `invalid` (details.fields)."""
         if not _TOKEN.fullmatch(given.token):
-            raise _field("token", "a token has no spaces and no special characters")
+            raise field_error("token", "a token has no spaces and no special characters")
         shown = wire.TokenConnection(
             tenant=tenant,
             id=connection,
@@ -99,7 +99,7 @@ def origin(given: str) -> str:
             raise ValueError
         target = names.parse(f"{parts.netloc.removesuffix(f':{parts.port}')}:{port}")
     except (ValueError, AlcoveError):
-        raise _field("origin", "an origin is https://host or https://host:port") from None
+        raise field_error("origin", "an origin is https://host or https://host:port") from None
     host = f"[{target.host}]" if target.address and target.address.version == 6 else target.host
     return f"https://{host}" if port == 443 else f"https://{host}:{port}"
 
@@ -112,7 +112,3 @@ def context(tenant: str, connection: str) -> str:
 def _is(tenant: str, connection: str) -> ColumnElement[bool]:
     mine = table.c.tenant == tenant
     return mine & (table.c.id == connection)
-
-
-def _field(name: str, problem: str) -> AlcoveError:
-    return AlcoveError("invalid", problem, fields=[{"field": name, "problem": problem}])

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import delete, insert, select
 
 from infra.kit.db import Database
-from infra.kit.errors import AlcoveError
+from infra.kit.errors import field_error
 from metering_proxy import changes, wire
 from metering_proxy.models import fallback
 
@@ -68,15 +68,11 @@ def _check(name: str, targets: Sequence[str], known: Sequence[str]) -> None:
     there_are = {id.lower() for id in known}
     short = {id.partition("/")[2] for id in there_are}
     if targets and name not in there_are and (name in short or name == DEFAULT):
-        raise _field("another model answers to this name: name it with its provider", "name")
+        raise field_error("name", "another model answers to this name: name it with its provider")
     for target in targets:
         if target not in there_are:
-            raise _field(f"there is no model {target!r}")
+            raise field_error("targets", f"there is no model {target!r}")
         if target == name:
-            raise _field("a model is no fallback of its own")
+            raise field_error("targets", "a model is no fallback of its own")
     if len(set(targets)) < len(targets):
-        raise _field("each target once")
-
-
-def _field(problem: str, name: str = "targets") -> AlcoveError:
-    return AlcoveError("invalid", problem, fields=[{"field": name, "problem": problem}])
+        raise field_error("targets", "each target once")

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import quote, urlsplit
 
 from infra.kit import address
-from infra.kit.errors import AlcoveError
+from infra.kit.errors import AlcoveError, field_error
 from metering_proxy.egress.addresses import OperatorsOwn, literal
 from metering_proxy.providers.dialling import NEVER
 from metering_proxy.wires.dialect import PLAIN, Dialect
@@ -91,25 +91,22 @@ def base_url(kind: Kind, given: str | None) -> str:
     """
     url = (given or kind.base_url or "").strip().rstrip("/")
     if not url:
-        raise field("base_url", "the address of the server is needed, such as https://host/v1")
+        raise field_error(
+            "base_url", "the address of the server is needed, such as https://host/v1"
+        )
     try:
         where = address.parse(url)
         parts = urlsplit(url)
     except (AlcoveError, ValueError):
-        raise field("base_url", f"{url} is not an address such as https://host/v1") from None
+        raise field_error("base_url", f"{url} is not an address such as https://host/v1") from None
     if where.is_unix or parts.query or parts.fragment or parts.username or parts.password:
-        raise field("base_url", "only http(s)://host[:port][/path], without a key in it")
+        raise field_error("base_url", "only http(s)://host[:port][/path], without a key in it")
     spelled = literal(where.host or "")
     if spelled is not None and OperatorsOwn().refuses(spelled):
-        raise field("base_url", NEVER)
+        raise field_error("base_url", NEVER)
     path = parts.path
     if kind.version_suffix and not path:
         path = kind.version_suffix
     elif not kind.version_suffix:
         path = path.removesuffix("/v1")
     return f"{parts.scheme}://{parts.netloc}{path}"
-
-
-def field(name: str, problem: str) -> AlcoveError:
-    """The refusal of one field of a form."""
-    return AlcoveError("invalid", problem, fields=[{"field": name, "problem": problem}])

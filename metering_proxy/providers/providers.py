@@ -9,12 +9,12 @@ from sqlalchemy import delete, insert, select, update
 
 from infra.kit.clock import Clock
 from infra.kit.db import Database, Reading, Transaction
-from infra.kit.errors import AlcoveError
+from infra.kit.errors import AlcoveError, field_error
 from infra.kit.seal import Sealer
 from metering_proxy import changes, wire
 from metering_proxy.models import provider, provider_model, provider_price
 from metering_proxy.providers.connections import Connection, offered
-from metering_proxy.providers.kinds import base_url, field, kinds
+from metering_proxy.providers.kinds import base_url, kinds
 from metering_proxy.providers.price_file import KnownModels
 
 _RESERVED = frozenset(("local", "local-embeddings", "ollama", "lm-studio", "default"))
@@ -51,10 +51,10 @@ class Providers:
         """Makes a connection. Raises `invalid` with `details.fields`."""
         kind = kinds().get(new.kind)
         if kind is None or kind.built_in:
-            raise field("kind", f"there is no kind of provider {new.kind!r}")
+            raise field_error("kind", f"there is no kind of provider {new.kind!r}")
         url = base_url(kind, new.base_url)
         if not kind.keyless and not new.key:
-            raise field("key", "the provider's key is needed")
+            raise field_error("key", "the provider's key is needed")
         self._check_models(new.kind, new.models, new.default_model)
         now_at = self._clock.now_at()
         async with self._db.transaction() as tx:
@@ -140,7 +140,7 @@ class Providers:
         if not text:
             return {"sealed_key": None, "key_hint": None}
         if not text.isascii() or not text.isprintable() or " " in text:
-            raise field("key", "a key has no spaces and no special characters")
+            raise field_error("key", "a key has no spaces and no special characters")
         hint = text[-4:] if len(text) >= 12 else "****"
         return {"sealed_key": self._sealer.seal(text, context(connection)), "key_hint": hint}
 
@@ -149,12 +149,14 @@ class Providers:
     ) -> None:
         names = [model.id for model in models]
         if len({name.casefold() for name in names}) != len(names):
-            raise field("models", "a model stands there twice")
+            raise field_error("models", "a model stands there twice")
         known = [item.facts.id for item in self._known.get(kind, ())]
         if not names and not known:
-            raise field("models", "at least one model with its price is needed")
+            raise field_error("models", "at least one model with its price is needed")
         if default and default not in [*names, *known]:
-            raise field("default_model", f"{default} is not among the models that have a price")
+            raise field_error(
+                "default_model", f"{default} is not among the models that have a price"
+            )
 
     async def _put_models(
         self, tx: Transaction, connection: str, models: Sequence[wire.ModelRow], now_at: int

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from starlette.datastructures import FormData
 
 from infra.kit import money
-from infra.kit.errors import AlcoveError
+from infra.kit.errors import field_error
 from metering_proxy.wire import ModelRow, NewProvider, Provider, ProviderChange, ProviderKind
 
 Kind = Literal["openai", "anthropic", "compatible"]
@@ -64,11 +64,11 @@ def as_new(sent: FormData) -> NewProvider:
     """The connection to make, off until its test has passed. Raises `invalid` with `fields`."""
     kind = _text(sent, "kind")
     if kind not in _KINDS:
-        raise _invalid("", "Choose who it is.")
+        raise field_error("", "Choose who it is.")
     name = _name(sent)
     compatible = kind == "compatible"
     if compatible and not _text(sent, "base_url"):
-        raise _invalid("base_url", "Say where it answers.")
+        raise field_error("base_url", "Say where it answers.")
     return NewProvider(
         kind=_KINDS[kind],
         name=name,
@@ -112,7 +112,7 @@ def changes_calls(change: ProviderChange, before: Provider) -> bool:
 def _name(sent: FormData) -> str:
     name = _text(sent, "name")
     if not 1 <= len(name) <= 80:
-        raise _invalid("name", "Give it a name of at most 80 characters.")
+        raise field_error("name", "Give it a name of at most 80 characters.")
     return name
 
 
@@ -122,9 +122,9 @@ def _models(sent: FormData) -> list[ModelRow]:
         try:
             prices = money.parse_usd(cost_in), money.parse_usd(cost_out)
         except ValueError as error:
-            raise _invalid("models", f"{model}: {error}.") from None
+            raise field_error("models", f"{model}: {error}.") from None
         if max(prices) > 10_000 * money.NANOS_PER_USD or len(model) > 200:
-            raise _invalid("models", f"{model}: the price is for a million tokens, in dollars.")
+            raise field_error("models", f"{model}: the price is for a million tokens, in dollars.")
         rows.append(ModelRow(id=model, input_nanos=prices[0], output_nanos=prices[1]))
     return rows
 
@@ -141,10 +141,6 @@ def _model_fields(sent: FormData) -> list[tuple[str, str, str]]:
 def _text(sent: FormData, name: str) -> str:
     value = sent.get(name)
     return value.strip() if isinstance(value, str) else ""
-
-
-def _invalid(field: str, problem: str) -> AlcoveError:
-    return AlcoveError("invalid", problem, fields=[{"field": field, "problem": problem}])
 
 
 def _usd(nanos: int) -> str:
