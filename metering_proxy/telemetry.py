@@ -122,8 +122,8 @@ class Telemetry:
         )
 
     def count(self, counter: Counter, *labels: str, by: int = 1) -> None:
-        """Counts on the event loop's own sheet, which is added up when somebody asks: every call counts six times,
-        and a counter's lock and the search for its labels cost more than the counting."""
+        """Counts in a plain dictionary, which is added to the counters when somebody asks: every call counts six
+        times, and a counter's lock and the search for its labels cost more than the counting."""
         key = (counter, labels)
         self._counted[key] = self._counted.get(key, 0) + by
 
