@@ -61,33 +61,36 @@ def _charge(work: UnitOfWork, ended: Mapping[str, Any], op: Settle) -> None:
 # A lease that ends later than one taken now was taken before the clock was set back: nobody may have it longer.
 _LAPSED = (
     "SELECT request_id, lease_until_at, output_seen FROM reservation WHERE state = 'dispatched'"
-    " AND (lease_until_at < :now_at OR lease_until_at > :latest_at) ORDER BY request_id LIMIT :most"
+    " AND (lease_until_at < :lapsed_at OR lease_until_at > :latest_at) ORDER BY request_id LIMIT :most"
 )
 
 
 def sweep(work: UnitOfWork, op: Sweep) -> Swept:
-    """Ends requests whose lease has run out: they are charged by estimate. Leases that a step back of the clock
-    has made longer than any is are cut to their length from now on."""
+    """Ends requests whose lease has run out: they are charged by estimate, but for those that are known to live.
+    Leases that a step back of the clock has made longer than any is are cut to their length from now on."""
     tx = work.tx
     latest_at = tx.now_at + tx.lease_ms
-    values = {"now_at": tx.now_at, "latest_at": latest_at, "most": op.at_most}
+    lapsed_at = tx.now_at if op.expected_at is None else min(tx.now_at, op.expected_at)
+    values = {"lapsed_at": lapsed_at, "latest_at": latest_at, "most": op.at_most}
     found = tx.rows(_LAPSED + tx.lock, values)
     cut = [(request_id, seen) for request_id, until_at, seen in found if until_at > latest_at]
-    for request_id, seen in cut:
+    lapsed, mine = [row[0] for row in found if row[1] < lapsed_at], dict(op.mine)
+    kept = [(request_id, mine[request_id]) for request_id in lapsed if request_id in mine]
+    for request_id, seen in (*cut, *kept):
         work.renew(request_id, seen)
-    expired = [row[0] for row in found if row[1] < tx.now_at]
+    expired = [request_id for request_id in lapsed if request_id not in mine]
     work.load(expired, (), (), whole=True)
-    charged = sum(_charge_estimate(work, request_id) for request_id in expired)
-    return Swept(charged, len(cut))
+    charged = sum(_charge_estimate(work, request_id, lapsed_at) for request_id in expired)
+    return Swept(charged, len(cut), len(kept), tx.now_at)
 
 
-def _charge_estimate(work: UnitOfWork, request_id: str) -> bool:
+def _charge_estimate(work: UnitOfWork, request_id: str, lapsed_at: int) -> bool:
     """Input as estimated, output as last written down and one renewal's worth more; at most the hold.
 
     The lease is looked at again, since the rows are ours only now: somebody may have renewed it.
     """
     found = work.reservation(request_id)
-    if found is None or found.row["lease_until_at"] >= work.tx.now_at:
+    if found is None or found.row["lease_until_at"] >= lapsed_at:
         return False
     ended = work.end(request_id, "charged_estimate")
     if ended is None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from infra.kit import ids
-from infra.kit.clock import Clock
+from infra.kit.clock import Clock, SystemClock
 from infra.kit.db import Database
+from metering_proxy.ledger.leaps import Leaps
 from metering_proxy.ledger.opening import store
 from metering_proxy.ledger.ops import (
     Correct,
@@ -57,6 +58,7 @@ class Ledger:
     ) -> None:
         self._writer = writer or Writer(store(db, worker=ids.ulid(), lease_s=lease_s, clock=clock))
         self._lease_s = lease_s
+        self._leaps = Leaps(lease_s, (clock or SystemClock()).monotonic_s)
         self._running: dict[str, Hold] = {}
         self._renewals: asyncio.Task[None] | None = None
 
@@ -128,23 +130,33 @@ class Ledger:
         return done
 
     async def sweep(self) -> Swept:
-        """Ends calls whose process is gone. Raises `unavailable`."""
+        """Ends calls whose process is gone; those of this one it knows to live. Raises `unavailable`."""
         total = Swept()
         while True:
-            swept: Swept = await self._writer.submit(Sweep())
-            total = Swept(total.charged + swept.charged, total.cut + swept.cut)
-            if not swept.charged and not swept.cut:
+            op = Sweep(mine=self._seen(), expected_at=self._leaps.expected_at())
+            swept: Swept = await self._writer.submit(op)
+            if self._leaps.saw(swept.at):
+                _log.warning("the clock was set ahead")
+                self._writer.submit(Renew(self._seen()))
+            total = Swept(total.charged + swept.charged, total.cut + swept.cut,
+                          total.kept + swept.kept, swept.at)  # fmt: skip
+            if not swept.charged and not swept.cut and not swept.kept:
                 break
         if total.charged:
             _log.warning("swept", extra={"charged": total.charged})
         if total.cut:
             _log.warning("the clock was set back", extra={"leases_cut": total.cut})
+        if total.kept:
+            _log.warning("leases of living calls had run out", extra={"kept": total.kept})
         return total
 
     async def _renew(self) -> None:
         """Keeps every running call's lease alive, three times in its length."""
         while True:
             await asyncio.sleep(self._lease_s / 3)
-            seen = tuple((hold.request_id, hold.output()) for hold in self._running.values())
-            if seen:
+            if seen := self._seen():
                 self._writer.submit(Renew(seen))
+
+    def _seen(self) -> tuple[tuple[str, int], ...]:
+        """The calls that run here, and what was forwarded of each up to now."""
+        return tuple((hold.request_id, hold.output()) for hold in self._running.values())

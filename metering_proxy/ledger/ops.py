@@ -154,17 +154,26 @@ class Correct:
 
 @value
 class Sweep:
-    """End every call whose lease has run out, and cut leases that the clock's being set back has made too long."""
+    """End every call whose lease has run out, and cut leases that the clock's being set back has made too long.
+
+    `mine`: calls that live, with their output so far: their leases begin anew instead. `expected_at`: what the
+    clock should say, by which leases are judged where it has been set ahead.
+    """
 
     at_most: int = 200
+    mine: tuple[tuple[str, int], ...] = ()
+    expected_at: int | None = None
 
 
 @value
 class Swept:
-    """How many calls a sweep ended, and charged by estimate; how many leases it cut."""
+    """How many calls a sweep ended, and charged by estimate; how many leases it cut, and how many of living calls
+    it began anew. `at`: the clock's moment."""
 
     charged: int = 0
     cut: int = 0
+    kept: int = 0
+    at: int = 0
 
 
 Op = Reserve | Reroute | Renew | Release | Settle | Correct | Sweep

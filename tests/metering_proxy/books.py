@@ -1,10 +1,14 @@
 """A ledger by itself: what the tests of holds and of recovery stand on."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from infra.kit import ids
+from infra.kit.clock import Clock
 from infra.kit.db import Database, sql
 from metering_proxy.bounds import Bound
 from metering_proxy.ledger.ledger import Hold, Ledger
-from metering_proxy.ledger.ops import Reserve, Settle, Target, Window
+from metering_proxy.ledger.ops import Reserve, Settle, Swept, Target, Window
 from metering_proxy.pricing import Usage
 
 MONTH = 1_767_225_600_000
@@ -45,6 +49,23 @@ async def hold_of(ledger: Ledger, op: Reserve) -> Hold:
     hold = await ledger.reserve(op)
     assert isinstance(hold, Hold)
     return hold
+
+
+@asynccontextmanager
+async def neighbour(db: Database, clock: Clock | None) -> AsyncIterator[Ledger]:
+    """Another process's ledger, which knows of no call of ours that it lives."""
+    other = Ledger(db, lease_s=60, clock=clock)
+    other.start()
+    try:
+        yield other
+    finally:
+        await other.close()
+
+
+async def swept_by_another(db: Database, clock: Clock) -> Swept:
+    """What another process sweeps that has only begun."""
+    async with neighbour(db, clock) as other:
+        return await other.sweep()
 
 
 async def windows(db: Database) -> dict[str, tuple[int, int]]:

@@ -12,7 +12,7 @@ from metering_proxy.ledger.ledger import Ledger
 from metering_proxy.ledger.ops import Correct
 from metering_proxy.ledger.verify import verify
 from tests import scripted as s
-from tests.metering_proxy.books import ask, end, hold_of, value, windows
+from tests.metering_proxy.books import ask, end, hold_of, swept_by_another, value, windows
 from tests.metering_proxy.house import MODEL, ROW, House, Tenant
 from tests.scripted import ScriptedProvider
 
@@ -51,7 +51,7 @@ async def test_late_usage_counts_once_even_after_a_price_was_made_good(
     db, ledger = clocked
     hold = await hold_of(ledger, ask("a"))
     clock.advance(61)
-    await ledger.sweep()
+    await swept_by_another(db, clock)
     estimate = int(str(await value(db, "SELECT charge_nanos FROM entry")))
     assert await ledger.correct(
         Correct(hold.request_id, 1, "p/m@2", estimate, estimate, estimate - 5, estimate - 5)
