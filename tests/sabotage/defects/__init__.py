@@ -2,6 +2,7 @@
 
 from tests.sabotage.defects.agent import AGENT
 from tests.sabotage.defects.answers import ANSWERS
+from tests.sabotage.defects.clocks import CLOCKS
 from tests.sabotage.defects.egress import EGRESS
 from tests.sabotage.defects.gateway import GATEWAY
 from tests.sabotage.defects.kit import KIT
@@ -17,6 +18,7 @@ from tests.sabotage.defects.wires import WIRES
 DEFECTS = [
     *KIT,
     *METER,
+    *CLOCKS,
     *MONEY,
     *WIRES,
     *ANSWERS,
