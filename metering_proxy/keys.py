@@ -5,7 +5,6 @@ import json
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from sqlalchemy import ColumnElement, delete, insert, or_, select, update
 
@@ -15,6 +14,7 @@ from infra.kit.db import Database, Reading
 from infra.kit.errors import AlcoveError
 from metering_proxy import audit, changes
 from metering_proxy.models import api_key, instance_key
+from metering_proxy.plans import matches
 
 PREFIX = "alcove-"
 
@@ -37,8 +37,7 @@ class Key:
         """Whether it is for that model, by its canonical id."""
         if self.models is None:
             return True
-        name = model.lower()
-        return any(fnmatchcase(name, pattern) for pattern in self.models)
+        return any(matches(model, pattern) for pattern in self.models)
 
     def check(self, model: str) -> None:
         """Raises `forbidden` (reason `model_not_allowed`) where it is not for that model."""

@@ -101,7 +101,13 @@ class Plans:
 
 @lru_cache(4096)
 def _offers(patterns: tuple[str, ...], model: str) -> bool:
-    return any(fnmatchcase(model.lower(), pattern) for pattern in patterns)
+    return any(matches(model, pattern) for pattern in patterns)
+
+
+def matches(model: str, pattern: str) -> bool:
+    """Whether a pattern in small letters means that model: by its id, whatever signs are in it, or by * ? [ ]."""
+    name = model.lower()
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 def load(path: Path = FILE) -> Plans:

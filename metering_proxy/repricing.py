@@ -20,7 +20,7 @@ from metering_proxy.ledger.ops import Correct
 from metering_proxy.models import entry
 from metering_proxy.pricing import Usage
 from metering_proxy.providers.catalog import Catalog
-from metering_proxy.providers.connections import Connection
+from metering_proxy.providers.connections import Connection, folded
 from metering_proxy.tenant_side.settling import price_of
 from metering_proxy.tenant_side.terms import OPERATOR
 
@@ -128,7 +128,7 @@ def _correction(
 ) -> Correct | None:
     """What the call costs by the prices known now; None where its model has none."""
     connection = connections.get(row["provider"])
-    name = row["model"].partition("/")[2].lower()
+    name = folded(row["model"].partition("/")[2])
     model = None if connection is None else connection.by_name.get(name)
     if connection is None or model is None:
         return None

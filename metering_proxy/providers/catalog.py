@@ -7,7 +7,7 @@ from infra.kit.errors import AlcoveError
 from infra.kit.value import value
 from metering_proxy import wire
 from metering_proxy.pricing import Price
-from metering_proxy.providers.connections import Connection, Model
+from metering_proxy.providers.connections import Connection, Model, folded
 from metering_proxy.providers.detection import Detection
 from metering_proxy.providers.fallbacks import DEFAULT, Fallbacks
 from metering_proxy.providers.providers import Providers
@@ -108,7 +108,7 @@ def _default(live: Sequence[Connection], kind: Kind) -> tuple[Connection, Model]
 
 def _named(live: Sequence[Connection], name: str) -> tuple[Connection, Model] | None:
     """By canonical id first, so that no connection can stand in for another; then by a model's own name."""
-    wanted = name.lower() if name.isascii() else name
+    wanted = folded(name)
     owner, _, own = wanted.partition("/")
     for connection in live:
         if connection.id == owner and own in connection.by_name:

@@ -51,7 +51,7 @@ class Connection:
         found: dict[str, Model] = {}
         for model in self.models:
             for name in (model.facts.id, *model.facts.aliases):
-                found.setdefault(name.lower(), model)
+                found.setdefault(folded(name), model)
         return found
 
     def default_chat(self) -> Model | None:
@@ -64,6 +64,11 @@ class Connection:
     def headers(self, wire: str) -> list[tuple[str, str]]:
         """The headers that carry its key on a wire (`models`: when it is asked for its list)."""
         return [self.kind.key_header(wire, self.key)] if self.key else []
+
+
+def folded(name: str) -> str:
+    """A model's name as names are compared: a letter of ASCII in either case, all else as it is written."""
+    return name.lower() if name.isascii() else name
 
 
 def offered(

@@ -12,13 +12,14 @@ from infra.kit.db import Database
 from infra.kit.errors import field_error
 from metering_proxy import changes, wire
 from metering_proxy.models import fallback
+from metering_proxy.providers.connections import folded
 
 # The name of the model that an admin made the default.
 DEFAULT = "default"
 
 
 class Fallbacks:
-    """Every chain by its name, in small letters."""
+    """Every chain by its name, as names are compared."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -27,7 +28,7 @@ class Fallbacks:
 
     def of(self, name: str) -> tuple[str, ...]:
         """The targets of a name, in their order."""
-        return self._chains.get(name.lower(), ())
+        return self._chains.get(folded(name), ())
 
     def listed(self) -> wire.Fallbacks:
         """All chains by name."""
@@ -50,7 +51,7 @@ class Fallbacks:
 
         `known`: the canonical ids that there are. Raises `invalid` with `details.fields`.
         """
-        name, targets = name.lower(), [target.lower() for target in targets]
+        name, targets = folded(name), [folded(target) for target in targets]
         _check(name, targets, known)
         async with self._db.transaction() as tx:
             await tx.alone(f"fallback/{name}")
@@ -65,7 +66,7 @@ class Fallbacks:
 
 
 def _check(name: str, targets: Sequence[str], known: Sequence[str]) -> None:
-    there_are = {id.lower() for id in known}
+    there_are = {folded(id) for id in known}
     short = {id.partition("/")[2] for id in there_are}
     if targets and name not in there_are and (name in short or name == DEFAULT):
         raise field_error("name", "another model answers to this name: name it with its provider")

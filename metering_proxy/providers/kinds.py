@@ -97,6 +97,8 @@ def base_url(kind: Kind, given: str | None) -> str:
     try:
         where = address.parse(url)
         parts = urlsplit(url)
+        if parts.port == 0 or len(url.split()) > 1:
+            raise ValueError(url)
     except (AlcoveError, ValueError):
         raise field_error("base_url", f"{url} is not an address such as https://host/v1") from None
     if where.is_unix or parts.query or parts.fragment or parts.username or parts.password:

@@ -13,7 +13,7 @@ from infra.kit.value import value
 from metering_proxy import pricing
 from metering_proxy.ledger.ops import NOT_SENT, Reroute, Settle
 from metering_proxy.pricing import Price, Usage
-from metering_proxy.providers.connections import Connection, Model
+from metering_proxy.providers.connections import Connection, Model, folded
 from metering_proxy.tenant_side.terms import Terms, target
 from metering_proxy.wires.dialect import Dialect
 from metering_proxy.wires.wire import Found
@@ -124,7 +124,7 @@ def price_of(
 ) -> Price | None:
     """The price of the model asked for, or of the one that answered where that is dearer; None: no price."""
     price = asked.price(at)
-    answered = connection.by_name.get((response_model or "").lower())
+    answered = connection.by_name.get(folded(response_model or ""))
     other = None if answered is None or answered is asked else answered.price(at)
     if price is None or other is None or pricing.cost(usage, other) <= pricing.cost(usage, price):
         return price

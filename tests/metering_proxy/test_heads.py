@@ -130,6 +130,10 @@ async def test_answer_is_asked_for_gzipped_only_where_its_caller_takes_it(
 _NAMES = {
     "模型-1": "%E6%A8%A1%E5%9E%8B-1",
     "é": "%C3%A9",
+    "Модель": "%D0%9C%D0%BE%D0%B4%D0%B5%D0%BB%D1%8C",
+    "İ": "%C4%B0",
+    "ſ": "%C5%BF",
+    "[x]": "[x]",
     "m\u200b": "m%E2%80%8B",
     "a%2fb": "a%252fb",
     "a b": "a b",
@@ -149,6 +153,23 @@ async def test_model_may_have_any_name_that_can_be_seen(
         answer = await tenant.post("/v1/chat/completions", body)
         assert (answer.status, answer.headers.get("x-alcove-model")) == (200, f"scripted/{told}")
         assert unquote(told) == name == scripted.model_requests[-1].json["model"]
+
+
+async def test_model_of_any_name_can_be_in_a_chain_and_a_keys_list(
+    house: House, scripted: ScriptedProvider
+) -> None:
+    names = [name for name in _NAMES if " " not in name and "?" not in name]
+    rows = [wire.ModelRow(id=name, input_nanos=1, output_nanos=1) for name in names]
+    await house.connect(scripted, more=rows)
+    tenant = await house.tenant("plus", requests_minute=None)
+    for name in names:
+        await house.client.put_fallback("fast", [f"scripted/{name}"])
+        asked = wire.ApiKeyRequest(name="k", models=[f"scripted/{name}"])
+        key = await house.client.create_api_key(tenant.id, asked)
+        scripted.then(reply=s.text("x"))
+        body = {"model": "fast", "messages": [{"role": "user", "content": "hi"}]}
+        answer = await tenant.post("/v1/chat/completions", body, key=key.key)
+        assert (answer.status, scripted.model_requests[-1].json["model"]) == (200, name)
 
 
 @pytest.mark.parametrize(

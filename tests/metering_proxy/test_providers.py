@@ -153,6 +153,11 @@ async def test_new_price_begins_now_and_old_entries_keep_theirs(
     [
         ({"base_url": None}, "base_url"),
         ({"base_url": "ftp://x"}, "base_url"),
+        ({"base_url": "https://host:0/v1"}, "base_url"),
+        ({"base_url": "https://host:99999"}, "base_url"),
+        ({"base_url": "https://a host/v1"}, "base_url"),
+        ({"base_url": "https://host\n.example"}, "base_url"),
+        ({"name": "  "}, "name"),
         ({"base_url": "https://key@host/v1"}, "base_url"),
         ({"base_url": "unix:///run/x.sock"}, "base_url"),
         ({"models": []}, "models"),
