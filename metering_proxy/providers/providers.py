@@ -54,7 +54,7 @@ class Providers:
             raise field_error("kind", f"there is no kind of provider {new.kind!r}")
         url = base_url(kind, new.base_url)
         if not new.name.strip():
-            raise field("name", "a name is needed")
+            raise field_error("name", "a name is needed")
         if not kind.keyless and not new.key:
             raise field_error("key", "the provider's key is needed")
         self._check_models(new.kind, new.models, new.default_model)
