@@ -84,9 +84,8 @@ class Calls:
         standing = self._tenants.standing(key.tenant)  # by now: a body may take two minutes to come
         standing.admit()
         began_s, started_at = time.perf_counter(), self._clock.now_at()
-        content_type = ", ".join(
-            exchange.headers("content-type")
-        )  # two are one that no reader takes
+        # Two are joined to one that no reader takes.
+        content_type = ", ".join(exchange.headers("content-type"))
         ask = wire.read(body, Envelope(named, exchange.query, content_type))
         routes = await self._catalog.routes(ask.model, wire.name, ask.kind, started_at)
         others = self._agreed(ask, routes, standing, key, started_at)

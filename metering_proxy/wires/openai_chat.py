@@ -168,9 +168,8 @@ class _Reader:
         usage = openai_usage.find(answer, self._dialect)
         if usage is None:
             return False
-        numbers.merge(
-            self._seen, usage
-        )  # some tell it in bits, and end with one that nobody filled in
+        # Some tell it in bits, and end with one that nobody filled in.
+        numbers.merge(self._seen, usage)
         reading = openai_usage.read(self._seen, self.found.tier, self._dialect)
         if reading is not None:
             self.found.usage, self.found.doubt = reading.usage, reading.doubt
