@@ -26,6 +26,7 @@ from metering_proxy.ledger.writer import Writer
 
 _log = logging.getLogger(__name__)
 SETTLE_DEADLINE_S = 10.0
+_READ_AT_ONCE = 4
 
 
 @dataclass(slots=True)
@@ -38,11 +39,10 @@ class Hold:
     seen: int = 0
     look: Callable[[], int] | None = None
 
-    def output(self) -> int:
-        """What was forwarded up to now."""
+    def read(self) -> None:
+        """Brings `seen` up to date."""
         if self.look is not None:
             self.seen = self.look()
-        return self.seen
 
 
 class Ledger:
@@ -137,7 +137,7 @@ class Ledger:
             swept: Swept = await self._writer.submit(op)
             if self._leaps.saw(swept.at):
                 _log.warning("the clock was set ahead")
-                self._writer.submit(Renew(self._seen()))
+                await self._renew_all()
             total = Swept(total.charged + swept.charged, total.cut + swept.cut,
                           total.kept + swept.kept, swept.at)  # fmt: skip
             if not swept.charged and not swept.cut and not swept.kept:
@@ -154,9 +154,19 @@ class Ledger:
         """Keeps every running call's lease alive, three times in its length."""
         while True:
             await asyncio.sleep(self._lease_s / 3)
-            if seen := self._seen():
-                self._writer.submit(Renew(seen))
+            await self._renew_all()
+
+    async def _renew_all(self) -> None:
+        """Begins the leases anew, and writes down what was forwarded. To find that out takes time with a long
+        stream, so events of all streams pass between a few calls and the next."""
+        holds = list(self._running.values())
+        for at in range(0, len(holds), _READ_AT_ONCE):
+            for hold in holds[at : at + _READ_AT_ONCE]:
+                hold.read()
+            await asyncio.sleep(0)
+        if self._running:
+            self._writer.submit(Renew(self._seen()))
 
     def _seen(self) -> tuple[tuple[str, int], ...]:
-        """The calls that run here, and what was forwarded of each up to now."""
-        return tuple((hold.request_id, hold.output()) for hold in self._running.values())
+        """The calls that run here, and what was last read of each one's output."""
+        return tuple((hold.request_id, hold.seen) for hold in self._running.values())

@@ -14,6 +14,8 @@ from metering_proxy.wires.events import Splitter
 _MOST_BYTES = 64 * 1024
 _LONG_EVENT_BYTES = 64 * 1024
 _LEAST_SHARED_BYTES = 32
+# An event that ends otherwise is rare, and may be what ends the stream.
+_END_OF_AN_OBJECT = b"}\n\n"
 
 
 class Skimmer:
@@ -45,10 +47,10 @@ class Skimmer:
             return b""
         whole, self._held = (data, b"") if end == len(data) else (data[:end], data[end:])
         found = self._telling.search(whole)
-        if found is None:
+        if found is None and whole.endswith(_END_OF_AN_OBJECT):
             self._keep(whole)
             return whole
-        before = whole.rfind(b"\n\n", 0, found.start())
+        before = whole.rfind(b"\n\n", 0, found.start() if found else len(whole) - 1)
         if before < 0:
             return self._read(whole)
         self._keep(whole[: before + 2])
@@ -71,13 +73,16 @@ class Skimmer:
     def _read(self, whole: bytes) -> bytes:
         kept = []
         for raw, data in self._splitter.feed(whole):
-            if data is None or self._telling.search(raw) is None:
+            if data is None or not self._tells(raw):
                 self._keep(raw)
                 kept.append(raw)
             elif not self._show(data):
                 kept.append(raw)
         self._held = self._splitter.rest() + self._held  # an empty line too many
         return b"".join(kept)
+
+    def _tells(self, raw: bytes) -> bool:
+        return not raw.endswith(_END_OF_AN_OBJECT) or self._telling.search(raw) is not None
 
     def _keep(self, raw: bytes) -> None:
         beginning = self._beginning

@@ -111,7 +111,7 @@ def _prediction_bytes(document: Document) -> int:
 
 
 # What ends a choice, says what was used, or that it went wrong; a model and its tier are said from the beginning.
-# All begin with a quote, for which a search is four times as fast; [DONE] is read in the end, where it matters.
+# All begin with a quote, for which a search is four times as fast. [DONE] is no object, so it is read anyway.
 _TELLING = re.compile(rb'"(?:usage"\s*:\s*\{|error"|base_resp"|success"|finish_reason"\s*:\s*")')
 _WORDS = ("content", "refusal", "reasoning_content", "reasoning")
 # Ends of a choice that are none of the model's: whoever passed it on had lost it.

@@ -71,3 +71,12 @@ def test_what_is_put_by_takes_a_fraction_of_what_was_passed_on() -> None:
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after - before < 500 * len(_FRAME) / 2
+
+
+@pytest.mark.parametrize("behind", [b"", _FRAME % b"word"], ids=["alone", "behind another"])
+def test_end_of_a_stream_is_shown_at_once_when_all_before_it_is_put_by(behind: bytes) -> None:
+    shown: list[bytes] = []
+    skimmer = Skimmer(Splitter(), _TELLING, lambda data: shown.append(data))
+    for part in (_FRAME % b"a", _FRAME % b"b", behind + b"data: [DONE]\n\n"):
+        assert skimmer.feed(part) == part
+    assert shown == [b"[DONE]"]
