@@ -26,7 +26,6 @@ from metering_proxy.ledger.writer import Writer
 
 _log = logging.getLogger(__name__)
 SETTLE_DEADLINE_S = 10.0
-_READ_AT_ONCE = 4
 
 
 @dataclass(slots=True)
@@ -158,11 +157,9 @@ class Ledger:
 
     async def _renew_all(self) -> None:
         """Begins the leases anew, and writes down what was forwarded. To find that out takes time with a long
-        stream, so events of all streams pass between a few calls and the next."""
-        holds = list(self._running.values())
-        for at in range(0, len(holds), _READ_AT_ONCE):
-            for hold in holds[at : at + _READ_AT_ONCE]:
-                hold.read()
+        stream, so events of all streams pass between one call and the next."""
+        for hold in list(self._running.values()):
+            hold.read()
             await asyncio.sleep(0)
         if self._running:
             self._writer.submit(Renew(self._seen()))

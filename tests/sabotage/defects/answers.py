@@ -90,4 +90,20 @@ ANSWERS = [
         new="            same = ",
         tests=(_KEYS,),
     ),
+    Defect(
+        name="read-every-stream-in-one-turn",
+        why="each renewal of leases would hold the events of a thousand streams up for seconds",
+        file="metering_proxy/ledger/ledger.py",
+        old="            hold.read()\n            await asyncio.sleep(0)\n",
+        new="            hold.read()\n",
+        tests=("tests/metering_proxy/test_renewals.py",),
+    ),
+    Defect(
+        name="put-the-end-of-a-stream-by",
+        why="a whole stream would be read again at its end, when all that ended together wait for it",
+        file="metering_proxy/tenant_side/skimming.py",
+        old="if found is None and whole.endswith(_END_OF_AN_OBJECT):",
+        new="if found is None:",
+        tests=("tests/metering_proxy/test_skimming.py",),
+    ),
 ]
