@@ -17,6 +17,10 @@ async def _turns(counted: list[int]) -> None:
         await asyncio.sleep(0)
 
 
+async def _written(db: Database) -> bool:
+    return await value(db, "SELECT count(*) FROM reservation WHERE output_seen = 7") == _CALLS
+
+
 async def test_streams_have_their_turn_between_one_call_and_the_next_when_all_are_renewed(
     clocked: tuple[Database, Ledger],
 ) -> None:
@@ -33,13 +37,12 @@ async def test_streams_have_their_turn_between_one_call_and_the_next_when_all_ar
     for hold in holds:
         hold.look = look
     turns = asyncio.create_task(_turns(turn))
-    await until(lambda: read_in.total() >= _CALLS)
+    await until(lambda: _written(db))
     turns.cancel()
     assert max(read_in.values()) == 1
     for hold in holds:
         hold.look = None
         await ledger.settle(end(hold))
-    assert await value(db, "SELECT count(*) FROM reservation WHERE output_seen = 7") == _CALLS
     await ledger.close()
 
 
