@@ -63,7 +63,8 @@ class ApiKeys:
                 raise AlcoveError("conflict", "this key has a successor already", reason="rotated")
             await self._check_room(tx, tenant)
             same = {**old, "models": _models(old), "replaces": key}
-            ends_at = min(now_at + OVERLAP_MS, 2**53 if until_at is None else until_at)
+            overlap_at = now_at + OVERLAP_MS
+            ends_at = overlap_at if until_at is None else min(overlap_at, until_at)
             await tx.execute(update(api_key).where(api_key.c.id == key).values(expires_at=ends_at))
             made = await self._insert(tx, tenant, same)
         await self._keys.refresh([tenant])

@@ -156,8 +156,8 @@ class Correct:
 class Sweep:
     """End every call whose lease has run out, and cut leases that the clock's being set back has made too long.
 
-    `mine`: calls that live, with their output so far: their leases begin anew instead. `expected_at`: what the
-    clock should say, by which leases are judged where it has been set ahead.
+    `mine`: calls that live, with their output as last read: their leases begin anew instead. `expected_at`: what
+    the clock should say, by which leases are judged where it has been set ahead.
     """
 
     at_most: int = 200

@@ -78,7 +78,7 @@ def replace(seen: dict[str, Any], name: str, value: Any) -> None:
 
 def merge(seen: dict[str, Any], usage: dict[str, Any]) -> None:
     """Keeps the counts of a usage that is told again and again, and those in its details."""
-    if not seen:
+    if not seen:  # as it nearly always is: one step for all of them
         seen.update((name, value) for name, value in usage.items() if value is not None)
         return
     for name, value in usage.items():

@@ -87,4 +87,4 @@ class _Reader:
 def _read(said: dict[str, Any]) -> Usage:
     """What comes out is images, but for what is told to be text, as what some models think before they draw is."""
     reading = openai_usage.read(said, None)
-    return reading.usage.as_images(openai_usage.written(said)) if reading else Usage()
+    return reading.usage.as_images(openai_usage.text_output(said)) if reading else Usage()

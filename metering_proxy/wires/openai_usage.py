@@ -17,8 +17,6 @@ from metering_proxy.wires.numbers import natural, reported
 
 # A million dollars: no call has cost as much, and what has so many digits is an error of somebody's.
 _MOST_STATED_NANOS = 1_000_000 * money.NANOS_PER_USD
-
-
 # Every count under the name that chats have for it, and under those that other operations and servers have.
 _NAMES = (
     ("prompt_tokens", "input_tokens"),
@@ -153,7 +151,7 @@ def _thoughts(usage: dict[str, Any]) -> int:
     return natural(inside) or natural(usage.get("reasoning_tokens"))
 
 
-def written(usage: dict[str, Any]) -> int:
+def text_output(usage: dict[str, Any]) -> int:
     """How much of the output is told to be text, where that is told."""
     return natural(at(_named(usage), "completion_tokens_details.text_tokens"))
 

@@ -101,8 +101,7 @@ class Inflow:
         taken = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts.clear()
         self._buffered = 0
-        if self.holding:
-            self._let_flow()
+        self._let_flow()
         return taken
 
     async def push(self, sink: Sink) -> bool:

@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
             self._refuse(Malformed("its head or trailer is too long"))
         elif self._answer is not None and self._answer.body.waiting:
             self._answer.body.flush()
-            self._deadline.set(self._timeouts.idle_s)
+            self.expect_more()
 
     def eof_received(self) -> bool:
         if self._until_closed and self._answer is not None:

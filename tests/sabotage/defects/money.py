@@ -59,7 +59,7 @@ MONEY = [
         name="bill-words-as-pictures",
         why="what a model of pictures writes would cost four times its price",
         file="metering_proxy/wires/openai_images.py",
-        old="as_images(openai_usage.written(said))",
+        old="as_images(openai_usage.text_output(said))",
         new="as_images()",
         tests=(_MEDIA,),
     ),
